@@ -1,0 +1,99 @@
+//! The command line: types and help text, no behaviour.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::units::parse_duration;
+
+/// Tell where a git repository should live, with numbers measured on it
+///
+/// Without a command, `rehome` checks the repository that the current directory is in.
+#[derive(Debug, Parser)]
+#[command(name = "rehome", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    /// What to do; `check` when absent.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Options of `check`, for the short form without a command.
+    #[command(flatten)]
+    pub check: CheckArgs,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Scan, measure, judge and recommend (the default command)
+    Check(CheckArgs),
+}
+
+/// Options of `rehome check`.
+#[derive(Debug, Args, Clone)]
+pub struct CheckArgs {
+    /// A path inside the repository (default: the current directory)
+    #[arg(value_name = "PATH")]
+    pub path: Option<PathBuf>,
+    /// Time that measuring may take, for example 10s or 500ms
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub budget: Duration,
+    /// Rounds of each workload after the warm-up (default: as many as fit, 3 to 12)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// Directory that the copy is made in and that a move would go to (default: the home directory, else the cache
+    /// directory, whichever is on ext4)
+    #[arg(long, value_name = "DIR")]
+    pub target: Option<PathBuf>,
+    /// Filesystem types that the target may have, separated by commas (default: ext4 where there is one, else any local
+    /// disk filesystem)
+    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    pub target_fs: Vec<String>,
+    /// Judge without measuring
+    #[arg(long)]
+    pub no_measure: bool,
+    /// Toolchain that works on this repository; overrides the rules
+    #[arg(long, value_name = "SIDE")]
+    pub primary: Option<Primary>,
+    /// Directory with further rule files (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub rules: Vec<PathBuf>,
+    /// Form of the answer
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: Format,
+    /// File to write the answer to instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Show every rule that fired, the losing ones included, and what the scan cost
+    #[arg(long)]
+    pub explain: bool,
+    /// Tell the advice by the exit status: 0 stay, 10 move to ext4, 11 move to the Windows side, 12 stay and tune,
+    /// 20 inconclusive
+    #[arg(long)]
+    pub exit_code: bool,
+    /// Print no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Say more about what is done (may be repeated)
+    #[arg(long, short, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// A side that the user names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Primary {
+    /// Programs of the Linux side
+    Linux,
+    /// Native Windows programs
+    Windows,
+    /// Works as well on one side as on the other
+    Either,
+}
+
+/// Form of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For a person
+    Text,
+    /// For a program; the names are a contract
+    Json,
+}

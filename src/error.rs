@@ -1,0 +1,143 @@
+//! What can go wrong, in words for the person who has to mend it.
+//!
+//! `Display` is one line that says what happened and where; `source()` is the cause; [`Error::hint`] says what to do
+//! next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Exit status of a run that gave its answer, whatever the answer is.
+pub const EXIT_OK: u8 = 0;
+/// Exit status of a run that failed; the message says what, where and what next.
+pub const EXIT_FAILURE: u8 = 1;
+/// Exit status of a command line that could not be understood.
+pub const EXIT_USAGE: u8 = 2;
+
+/// Everything that makes a command fail.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A system call on a path failed.
+    #[error("cannot {action} `{}`", printable(path))]
+    Io {
+        /// What was tried, an infinitive (`read`, `create`).
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Something is wrong with the command line beyond what the parser can see.
+    #[error("{0}")]
+    Usage(String),
+    /// A failure with a message and a hint of its own.
+    #[error("{message}")]
+    Refused {
+        /// What happened and where, lower case, no full stop.
+        message: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// The user, or a signal, asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// Writing the report failed.
+    #[error("cannot write the report")]
+    Output(#[source] io::Error),
+}
+
+impl Error {
+    /// Wraps a failed system call on a path; `action` completes the sentence 'cannot ... `path`'.
+    pub fn io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Io { action, path: path.into(), source }
+    }
+
+    /// Makes an error with its own message and hint.
+    pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused { message: message.into(), hint: hint.into() }
+    }
+
+    /// Returns what to do next, where there is something better to say than the message.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused { hint, .. } => Some(hint.clone()),
+            Self::Io { source, path, .. } => io_hint(source, path),
+            Self::Usage(_) | Self::Interrupted | Self::Output(_) => None,
+        }
+    }
+
+    /// Returns the exit status of a run that ends with this error.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => EXIT_USAGE,
+            // 128 + SIGINT, as shells report it.
+            Self::Interrupted => 130,
+            _ => EXIT_FAILURE,
+        }
+    }
+}
+
+/// Says what helps against the system errors that mounts are known for.
+fn io_hint(source: &io::Error, path: &Path) -> Option<String> {
+    let path = printable(path);
+    match source.raw_os_error().map(rustix::io::Errno::from_raw_os_error)? {
+        rustix::io::Errno::NOENT => Some(format!("check the spelling of `{path}`, and that its drive is mounted")),
+        rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => {
+            Some(format!("run as the owner of `{path}`, or give yourself the right to read it"))
+        }
+        rustix::io::Errno::NOTCONN | rustix::io::Errno::STALE | rustix::io::Errno::HOSTDOWN => {
+            Some(format!("the mount that holds `{path}` does not answer; mount it again and run rehome again"))
+        }
+        rustix::io::Errno::IO => {
+            Some(format!("the filesystem reported a fault at `{path}`; check the drive before you copy anything"))
+        }
+        rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => {
+            Some("make room there, or choose another place with `--target DIR`".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Returns a path as text that is safe on a terminal: control characters and invalid UTF-8 are escaped.
+///
+/// A name may hold escape sequences that would change the terminal's state or forge a line of the report.
+#[must_use]
+pub fn printable(path: impl AsRef<Path>) -> String {
+    printable_text(&path.as_ref().to_string_lossy())
+}
+
+/// Returns text that is safe on a terminal: every control character is written as its escape.
+///
+/// Bidirectional controls (U+202A to U+202E, U+2066 to U+2069) count too: they reorder what follows on the line.
+#[must_use]
+pub fn printable_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_in_a_name_do_not_reach_the_terminal() {
+        assert_eq!(printable("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\nc");
+        assert_eq!(printable_text("x\u{202e}y"), "x\\u{202e}y");
+    }
+
+    #[test]
+    fn a_usage_error_exits_with_two_and_any_other_with_one() {
+        assert_eq!(Error::Usage(String::new()).exit_code(), EXIT_USAGE);
+        assert_eq!(Error::refused("a", "b").exit_code(), EXIT_FAILURE);
+    }
+}

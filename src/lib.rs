@@ -1,0 +1,26 @@
+//! Tells where a git repository should live, and proves it with numbers measured on that repository.
+//!
+//! Data flows one way, and a module uses only what stands above it here:
+//!
+//! | layer | question it answers |
+//! | --- | --- |
+//! | [`units`], [`error`], [`facts`], [`progress`] | shared vocabulary; uses nothing else of the crate |
+//! | [`scan`] | what is this repository, and on which mount is it? reads, never writes |
+//! | [`measure`] | how long does its work take here, and in an ext4 copy? the only layer with a clock |
+//! | [`rules`], [`judge`] | which toolchain is primary, and what would a move break? pure |
+//! | [`advise`] | what should be done? pure |
+//! | [`migrate`] | the plan of a move, and the move itself |
+//! | [`report`] | every value of a run, written as text or JSON into a given writer |
+//! | [`commands`], [`cli`] | the command line; the only place that joins the stages |
+//!
+//! `tests/layers.rs` reads the `crate::` paths in the sources and fails when a module looks upwards.
+
+pub mod cli;
+pub mod commands;
+pub mod error;
+pub mod facts;
+pub mod measure;
+pub mod progress;
+pub mod rules;
+pub mod scan;
+pub mod units;

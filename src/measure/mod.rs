@@ -1,0 +1,87 @@
+//! How long the repository's real work takes, in place and in a copy.
+//!
+//! The only layer with a clock, and the only one that writes to disk (never below the repository).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One workload, measured at both places.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measurement {
+    /// What was done: `stat`, `git_status`, `walk`, ...
+    pub workload: String,
+    /// Unit of every figure here; always `s`.
+    pub unit: String,
+    /// Where the repository is.
+    pub in_place: Sample,
+    /// In the copy; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_copy: Option<Sample>,
+    /// Median in place over median in the copy; absent when either side was not measured or the work differed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedup: Option<Speedup>,
+    /// Median in place less median in the copy, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_s: Option<f64>,
+    /// Whether both sides were proven to have done the same work.
+    pub same_work: bool,
+    /// What a reader must know about these figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// The timings of one workload at one place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// One entry a round, in seconds, in order, the warm-up left out; empty for a prediction.
+    pub runs: Vec<f64>,
+    /// Median of the runs, or the predicted value, in seconds.
+    pub median: f64,
+    /// Lower end of the 95 % interval of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end of the 95 % interval of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// How the figure came about.
+    pub method: Method,
+    /// Latency of single operations, where they were timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+}
+
+/// How a figure came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// The whole work was run and timed.
+    Run,
+    /// The work was sampled and the whole computed from it.
+    Predicted,
+    /// The work did not end in time; the figure is a lower bound.
+    AtLeast,
+}
+
+/// Percentiles of single operations, in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Number of operations timed.
+    pub count: u64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
+/// A ratio of medians with its 95 % interval; above 1 the copy is faster.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Speedup {
+    /// Ratio of the medians.
+    pub mid: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}

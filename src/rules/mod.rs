@@ -1,0 +1,1 @@
+//! Knowledge of the world as data: the YAML below `rules/`, and what evaluates it.
