@@ -9,18 +9,20 @@
 //! | [`measure`] | how long does its work take here, and in an ext4 copy? the only layer with a clock |
 //! | [`rules`], [`judge`] | which toolchain is primary, and what would a move break? pure |
 //! | [`advise`] | what should be done? pure |
-//! | [`migrate`] | the plan of a move, and the move itself |
 //! | [`report`] | every value of a run, written as text or JSON into a given writer |
 //! | [`commands`], [`cli`] | the command line; the only place that joins the stages |
 //!
 //! `tests/layers.rs` reads the `crate::` paths in the sources and fails when a module looks upwards.
 
+pub mod advise;
 pub mod cli;
 pub mod commands;
 pub mod error;
 pub mod facts;
+pub mod judge;
 pub mod measure;
 pub mod progress;
+pub mod report;
 pub mod rules;
 pub mod scan;
 pub mod units;
