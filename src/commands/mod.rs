@@ -1,1 +1,3 @@
 //! The commands: the only place that joins the stages.
+
+pub mod progress;
