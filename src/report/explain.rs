@@ -54,7 +54,7 @@ fn share(evidence: &Evidence) -> String {
     match evidence.share {
         Some(share) if evidence.counted => format!("{} of the result", format::percent(share)),
         _ if evidence.counted => "counted".to_owned(),
-        _ => "not counted: cancelled, or a stronger rule of its group counted".to_owned(),
+        _ => "not counted (cancelled or outdone)".to_owned(),
     }
 }
 
@@ -80,7 +80,8 @@ fn write_place(page: &mut Page<'_>, report: &Report) -> io::Result<()> {
         ("platform", words::platform(facts.platform).to_owned()),
         ("class", words::class(site.class).to_owned()),
         ("mount", site.mount_point.clone()),
-        ("options", site.options.clone()),
+        // With spaces, so that the line can be wrapped between two options.
+        ("options", site.options.replace(',', ", ")),
     ];
     lines.extend(facts.repo.branch.iter().map(|branch| ("branch", branch.clone())));
     if !facts.repo.remotes.is_empty() {

@@ -62,6 +62,8 @@ fn write_head(page: &mut Page<'_>, report: &Report) -> io::Result<()> {
                 write_field(page, "", &room)?;
             }
         }
+        // Where nothing is to move, no target was looked for, and its absence is no news.
+        None if report.recommendation.as_ref().is_some_and(|advice| advice.verdict == Verdict::Stay) => {}
         None => write_field(page, "Target", "none was looked for or found")?,
     }
     write_field(page, "Size", &words::size(report))?;
@@ -245,8 +247,12 @@ mod tests {
     fn what_was_not_measured_is_said_in_words_and_never_as_zero() {
         let written = text(&sample::inconclusive(), &Style::default());
         assert!(written.contains("at least 9.6 s"), "{written}");
-        assert!(written.contains("not measured"), "{written}");
+        assert!(!written.contains("speedup"), "{written}");
         assert!(!written.contains(" 0 s") && !written.contains("0x"), "{written}");
+        let mut one_sided = sample::moving();
+        one_sided.measurements[1].in_copy = None;
+        one_sided.measurements[1].speedup = None;
+        assert!(text(&one_sided, &Style::default()).contains("not measured"));
         let mut nothing = sample::moving();
         nothing.measurements.clear();
         assert!(text(&nothing, &Style::default()).contains("Nothing was measured"));

@@ -39,11 +39,20 @@ pub(super) fn write_measurements(page: &mut Page<'_>, report: &Report) -> io::Re
 
 fn write_table(page: &mut Page<'_>, report: &Report) -> io::Result<()> {
     // What is said elsewhere too goes first when the terminal is narrow: the verdict's sentence names what is saved.
-    let table = [5, 4, 3]
+    // Without a copy there is nothing to compare, without a ratio neither an interval nor anything that is saved.
+    let full = if report.measurements.iter().any(|m| m.speedup.is_some()) {
+        5
+    } else if report.facts.target.is_some() || report.measurements.iter().any(|m| m.in_copy.is_some()) {
+        3
+    } else {
+        1
+    };
+    let table = [full, 4, 3]
         .into_iter()
+        .filter(|&shown| shown <= full)
         .map(|shown| table(report, shown))
         .find(|lines| lines.iter().all(|line| INDENT + columns(line) <= page.style().width));
-    let lines = table.unwrap_or_else(|| self::table(report, 3));
+    let lines = table.unwrap_or_else(|| self::table(report, full.min(3)));
     for (number, line) in lines.iter().enumerate() {
         let paint = if number == 0 { Paint::Faint } else { Paint::Plain };
         page.line(&[(Paint::Plain, &" ".repeat(INDENT)), (paint, line)])?;
