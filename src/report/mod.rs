@@ -1,5 +1,7 @@
 //! Every value of a run, and the forms it is written in.
 
+pub mod place;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
