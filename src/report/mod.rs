@@ -4,6 +4,7 @@ pub mod format;
 pub mod human;
 pub mod json;
 pub mod oneline;
+pub mod place;
 
 mod explain;
 mod measured;
