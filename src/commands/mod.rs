@@ -1,6 +1,7 @@
 //! The commands: the only place that joins the stages.
 
 pub mod fs;
+pub mod progress;
 
 use std::fmt::Write as _;
 use std::io::Write;
