@@ -1,6 +1,7 @@
 //! Every value of a run, and the forms it is written in.
 
 pub mod format;
+pub mod html;
 pub mod human;
 pub mod json;
 pub mod oneline;
@@ -12,6 +13,7 @@ mod page;
 mod sample;
 mod words;
 
+pub use html::write_html;
 pub use human::write_human;
 pub use json::write_json;
 pub use oneline::write_oneline;
