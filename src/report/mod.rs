@@ -5,6 +5,7 @@ pub mod html;
 pub mod human;
 pub mod json;
 pub mod oneline;
+pub mod schema;
 
 mod explain;
 mod measured;
@@ -18,6 +19,7 @@ pub use human::write_human;
 pub use json::write_json;
 pub use oneline::write_oneline;
 pub use page::Style;
+pub use schema::write_schema;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +35,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// One run of `rehome check`; the same names as in the JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// See [`SCHEMA_VERSION`].
+    /// Version of these names; it changes when one changes its meaning or goes away.
     pub schema_version: u32,
     /// Version of the program that made it.
     pub rehome_version: String,
