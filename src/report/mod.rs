@@ -6,6 +6,7 @@ pub mod human;
 pub mod json;
 pub mod oneline;
 pub mod schema;
+pub mod place;
 
 mod explain;
 mod measured;
