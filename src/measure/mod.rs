@@ -20,6 +20,16 @@ pub struct Measurement {
     /// Median in place over median in the copy; absent when either side was not measured or the work differed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup: Option<Speedup>,
+    /// What it costs in place with the index as it is now, where stale entries make git read files; `in_place` is then
+    /// the cost after one ordinary `git status` has mended the index. Absent where the index is fine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now: Option<Sample>,
+    /// Number of operations (stat calls, entries) in one run, the same on both sides; absent where git did the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
+    /// Number of operations that failed in place and were left out on both sides; absent when there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<u64>,
     /// Median in place less median in the copy, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_s: Option<f64>,
@@ -45,6 +55,9 @@ pub struct Sample {
     pub high: Option<f64>,
     /// How the figure came about.
     pub method: Method,
+    /// How long the sample behind a prediction took, in seconds; absent when the whole work was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled_s: Option<f64>,
     /// Latency of single operations, where they were timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
