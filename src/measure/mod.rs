@@ -1,6 +1,40 @@
 //! How long the repository's real work takes, in place and in a copy.
 //!
 //! The only layer with a clock, and the only one that writes to disk (never below the repository).
+//!
+//! | part | what it does |
+//! | --- | --- |
+//! | [`session`] | the order of a run, its budget, and what becomes of it when time or the mount runs out |
+//! | [`status`], [`workloads`] | the workloads: both sides in turn, medians, proof of the same work |
+//! | [`skeleton`], [`copy_side`], [`objects`] | the copy: files of the right size without data, and what git needs beside them |
+//! | [`private_git`], [`settings`] | running the user's git without the repository's configuration |
+//! | [`probe`] | every touch of the repository's mount, in a process that can be abandoned |
+//! | [`raw_index`], [`files`], [`dirty`], [`porcelain`], [`stats`] | pure: what the index, git's output and the timings say |
+//! | [`sweep`], [`process`], [`temp`] | system calls, child processes, the temporary directory |
+
+pub mod copy_side;
+pub mod dirty;
+pub mod files;
+pub mod objects;
+pub mod porcelain;
+pub mod private_git;
+pub mod probe;
+pub mod process;
+pub mod raw_index;
+pub mod session;
+pub mod settings;
+pub mod skeleton;
+pub mod stats;
+pub mod status;
+pub mod sweep;
+pub mod temp;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub mod workloads;
+
+pub use session::{CopyFacts, Outcome, Request, Workload, measure, measure_in_place_only};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
