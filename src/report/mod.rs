@@ -1,5 +1,23 @@
 //! Every value of a run, and the forms it is written in.
 
+pub mod format;
+pub mod human;
+pub mod json;
+pub mod oneline;
+pub mod place;
+
+mod explain;
+mod measured;
+mod page;
+#[cfg(test)]
+mod sample;
+mod words;
+
+pub use human::write_human;
+pub use json::write_json;
+pub use oneline::write_oneline;
+pub use page::Style;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
