@@ -31,6 +31,9 @@ pub enum Command {
     /// Do the work of `check` and report it as events, for the process that watches over it
     #[command(name = "__worker", hide = true)]
     Worker(CheckArgs),
+    /// Touch the repository's mount for the process that measures
+    #[command(name = "__probe", hide = true)]
+    Probe,
 }
 
 /// Options of `rehome check`.

@@ -23,6 +23,9 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Some(Command::Check(args)) => check::run(&args, out),
         Some(Command::Fs(args)) => fs::run(&args, out),
         Some(Command::Worker(args)) => check::work(&args, out),
+        Some(Command::Probe) => {
+            crate::measure::probe::server::serve_stdio().map(|()| crate::error::EXIT_OK).map_err(Error::Output)
+        }
     }
 }
 
