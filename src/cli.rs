@@ -31,7 +31,7 @@ pub enum Command {
     /// Do the work of `check` and report it as events, for the process that watches over it
     #[command(name = "__worker", hide = true)]
     Worker(CheckArgs),
-    /// Touch the repository's mount for the process that measures
+    /// Make the calls on a repository's mount that another rehome asks for on standard input
     #[command(name = "__probe", hide = true)]
     Probe,
 }

@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use crate::cli::{Cli, Command};
-use crate::error::Error;
+use crate::error::{EXIT_OK, Error};
+use crate::measure::probe::server::serve_stdin;
 
 /// Runs the command that the command line names and returns the exit status.
 ///
@@ -23,9 +24,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Some(Command::Check(args)) => check::run(&args, out),
         Some(Command::Fs(args)) => fs::run(&args, out),
         Some(Command::Worker(args)) => check::work(&args, out),
-        Some(Command::Probe) => {
-            crate::measure::probe::server::serve_stdio().map(|()| crate::error::EXIT_OK).map_err(Error::Output)
-        }
+        Some(Command::Probe) => serve_stdin(out).map(|()| EXIT_OK).map_err(Error::Output),
     }
 }
 

@@ -94,6 +94,9 @@ impl From<&Measurement> for WorkloadFacts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// One entry a round, in seconds, in order, the warm-up left out; empty for a prediction.
+    ///
+    /// For `stat` each is the mean of the round's calls, so that the figure is one call's; for the other workloads it is
+    /// the whole work.
     pub runs: Vec<f64>,
     /// Median of the runs, or the predicted value, in seconds.
     pub median: f64,

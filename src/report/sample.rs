@@ -18,12 +18,21 @@ pub(crate) fn run(runs: &[f64]) -> Sample {
         low: Some(sorted[0]),
         high: Some(sorted[sorted.len() - 1]),
         method: Method::Run,
+        sampled_s: None,
         latency: None,
     }
 }
 
 pub(crate) fn predicted(low: f64, median: f64, high: f64) -> Sample {
-    Sample { runs: vec![], median, low: Some(low), high: Some(high), method: Method::Predicted, latency: None }
+    Sample {
+        runs: vec![],
+        median,
+        low: Some(low),
+        high: Some(high),
+        method: Method::Predicted,
+        sampled_s: None,
+        latency: None,
+    }
 }
 
 pub(crate) fn hazard(severity: Severity, say: &str, fix: &str, handled_by_move: bool) -> Hazard {
@@ -116,6 +125,9 @@ fn measured(
         in_place,
         in_copy,
         speedup: speedup.map(|(low, mid, high)| Speedup { mid, low, high }),
+        now: None,
+        operations: None,
+        failed: None,
         saved_s,
         same_work: true,
         note: None,
