@@ -117,6 +117,13 @@ impl World {
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .envs(["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, "a tester")))
             .envs(["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, "tester@example.org")))
+            // A process that tidies up in the background would change what is being compared.
+            .envs([
+                ("GIT_CONFIG_COUNT", "2"),
+                ("GIT_CONFIG_KEY_0", "maintenance.auto"),
+                ("GIT_CONFIG_KEY_1", "gc.auto"),
+            ])
+            .envs([("GIT_CONFIG_VALUE_0", "false"), ("GIT_CONFIG_VALUE_1", "0")])
             .env("MARKS", self.marks());
     }
 
