@@ -117,7 +117,7 @@ pub enum PlainFormat {
 /// Options of `rehome fs`.
 #[derive(Debug, Args, Clone)]
 pub struct FsArgs {
-    /// Paths to look up (default: the current directory)
+    /// Paths to look up (default: the current directory); with several, `--format json` prints an array
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Saved `/proc/self/mountinfo` or `/proc/mounts` to read instead of the kernel's; paths are then taken as they are

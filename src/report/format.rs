@@ -78,6 +78,22 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// Returns a distance from a median as a signed percentage: `+4 %`, `-0.5 %`, `0 %`.
+#[must_use]
+pub fn signed_percent(share: f64) -> String {
+    if share == 0.0 {
+        "0 %".to_owned()
+    } else {
+        format!("{}{} %", if share > 0.0 { "+" } else { "" }, short_number(share * 100.0))
+    }
+}
+
+/// Returns a share of 1 as a length for a style sheet: `62.5%`.
+#[must_use]
+pub fn css_percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
 /// Returns a size in decimal units: `950 bytes`, `38 MB`, `1.2 GB`.
 #[must_use]
 pub fn bytes(size_bytes: u64) -> String {
@@ -126,6 +142,13 @@ pub fn decades(value: f64) -> f64 {
 #[must_use]
 pub fn axis_ratio(value: f64) -> String {
     if value < 1.0 { format!("{value}x") } else { ratio_of_whole(value) }
+}
+
+/// Returns the label of a decade on a time axis: `1 µs`, `100 ms`, `10 s`, `1,000 s`.
+#[must_use]
+pub fn axis_seconds(value_s: f64) -> String {
+    let (unit, length_s) = time_unit(value_s);
+    format!("{} {unit}", grouped(value_s / length_s))
 }
 
 fn ratio_of_whole(value: f64) -> String {

@@ -27,12 +27,15 @@ const TELLING_OPTIONS: [&str; 12] = [
 /// What stands in the place of a figure that was not taken.
 pub(super) const NOT_MEASURED: &str = "not measured";
 
-/// Returns the name of a workload as a person says it.
+/// Returns the name of a workload as a person says it, with what its figure counts.
 pub(super) fn workload(measurement: &Measurement) -> String {
-    match measurement.workload.as_str() {
-        "stat" => "stat, per file".to_owned(),
-        other => other.replace('_', " "),
-    }
+    let name = workload_name(measurement);
+    if name == "stat" { format!("{name}, per file") } else { name }
+}
+
+/// Returns the bare name of a workload as a person says it.
+pub(super) fn workload_name(measurement: &Measurement) -> String {
+    measurement.workload.replace('_', " ")
 }
 
 /// Returns a place's filesystem in half a line: type, source, what it is, and the options that tell.
