@@ -5,14 +5,14 @@ pub mod html;
 pub mod human;
 pub mod json;
 pub mod oneline;
-pub mod schema;
 pub mod place;
+pub mod schema;
 
 mod explain;
 mod measured;
 mod page;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod words;
 
 pub use html::write_html;
