@@ -452,6 +452,22 @@ fn what_hangs_is_answered_once_released() {
 }
 
 #[test]
+fn a_mount_can_stop_answering_in_the_middle() {
+    if !available("a_mount_can_stop_answering_in_the_middle") {
+        return;
+    }
+    let ground = Ground::new(Options::default());
+    ground.write_behind("file", "text");
+    ground.mount.hang_everything_after(3).unwrap();
+    let path = ground.on_mount("file");
+    let reader = thread::spawn(move || [(); 2].map(|()| fs::symlink_metadata(&path).unwrap().len()));
+    assert!(ground.mount.wait_for_hung(1, PATIENCE));
+    assert_eq!(ground.mount.counts().total(), 4);
+    ground.mount.heal();
+    assert_eq!(reader.join().unwrap(), [4, 4]);
+}
+
+#[test]
 fn unmounting_frees_who_waits_for_a_hung_mount() {
     if !available("unmounting_frees_who_waits_for_a_hung_mount") {
         return;

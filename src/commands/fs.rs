@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::cli::{Format, FsArgs};
+use crate::cli::{FsArgs, PlainFormat};
 use crate::error::{EXIT_OK, Error};
 use crate::report::place::{self, Place};
 use crate::scan::filesystem::System;
@@ -41,9 +41,9 @@ pub fn run(args: &FsArgs, out: &mut dyn Write) -> Result<u8, Error> {
     let is_one = paths.len() == 1;
     match args.format {
         _ if is_one && places.is_empty() => {}
-        Format::Text => place::write_text(&places, out).map_err(Error::Output)?,
-        Format::Json if is_one => place::write_json(&places[0], out).map_err(Error::Output)?,
-        Format::Json => place::write_json_list(&places, out).map_err(Error::Output)?,
+        PlainFormat::Text => place::write_text(&places, out).map_err(Error::Output)?,
+        PlainFormat::Json if is_one => place::write_json(&places[0], out).map_err(Error::Output)?,
+        PlainFormat::Json => place::write_json_list(&places, out).map_err(Error::Output)?,
     }
     failure.map_or(Ok(EXIT_OK), Err)
 }

@@ -1,7 +1,10 @@
 //! The commands: the only place that joins the stages.
 
+pub mod check;
 pub mod fs;
+pub mod output;
 pub mod progress;
+pub mod supervise;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -16,8 +19,10 @@ use crate::error::Error;
 /// Whatever made the command fail; nothing was printed about it yet.
 pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
     match cli.command {
+        None => check::run(&cli.check, out),
+        Some(Command::Check(args)) => check::run(&args, out),
         Some(Command::Fs(args)) => fs::run(&args, out),
-        None | Some(Command::Check(_)) => Err(Error::Usage("only `rehome fs` is there so far".to_owned())),
+        Some(Command::Worker(args)) => check::work(&args, out),
     }
 }
 
@@ -25,10 +30,8 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
 #[must_use]
 pub fn describe(error: &Error) -> String {
     let mut text = format!("rehome: {error}\n");
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        let _ = writeln!(text, "  caused by: {inner}");
-        cause = inner.source();
+    for cause in error.causes() {
+        let _ = writeln!(text, "  caused by: {cause}");
     }
     if let Some(hint) = error.hint() {
         let _ = writeln!(text, "  hint: {hint}");

@@ -142,24 +142,29 @@ impl SlowMount {
     /// Refuses calls of these kinds (none given: every kind) on paths that match the glob `pattern`, which is relative
     /// to the mount point; `*` stays in a directory, `**` does not.
     pub(crate) fn fail(&self, pattern: &str, calls: &[Call], errno: Errno) -> io::Result<()> {
-        self.server.add_fault(pattern, calls, Action::Fail(errno), None)
+        self.server.add_fault(pattern, calls, Action::Fail(errno), (0, None))
     }
 
     /// Refuses as [`SlowMount::fail`] does, but only the first `times` calls.
     pub(crate) fn fail_times(&self, pattern: &str, calls: &[Call], errno: Errno, times: u64) -> io::Result<()> {
-        self.server.add_fault(pattern, calls, Action::Fail(errno), Some(times))
+        self.server.add_fault(pattern, calls, Action::Fail(errno), (0, Some(times)))
     }
 
     /// Never answers calls of these kinds (none given: every kind) on paths that match, until released.
     ///
     /// A process that waits for the answer cannot be killed, as on a network mount whose server is gone.
     pub(crate) fn hang(&self, pattern: &str, calls: &[Call]) -> io::Result<()> {
-        self.server.add_fault(pattern, calls, Action::Hang, None)
+        self.server.add_fault(pattern, calls, Action::Hang, (0, None))
     }
 
     /// Hangs as [`SlowMount::hang`] does, every call on every path.
     pub(crate) fn hang_everything(&self) -> io::Result<()> {
         self.hang("**", &[])
+    }
+
+    /// Answers `calls` more calls, then none at all.
+    pub(crate) fn hang_everything_after(&self, calls: u64) -> io::Result<()> {
+        self.server.add_fault("**", &[], Action::Hang, (calls, None))
     }
 
     /// Ends every fault and answers what hangs.

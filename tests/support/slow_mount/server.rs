@@ -40,6 +40,8 @@ struct Fault {
     /// Empty for every kind.
     calls: Vec<Call>,
     action: Action,
+    /// How many more calls it lets through before it begins.
+    skip: u64,
     /// How many more calls it hits; `None` for all.
     left: Option<u64>,
 }
@@ -218,21 +220,21 @@ impl Server {
         self.changed.notify_all();
     }
 
-    /// Lets the next calls (all, or the first `times`) whose path matches `pattern` and whose kind is in `calls`
-    /// (empty: every kind) meet `action`.
+    /// Lets calls whose path matches `pattern` and whose kind is in `calls` (empty: every kind) meet `action`: the
+    /// first `skip` of them not, then `times` of them, or all.
     pub(crate) fn add_fault(
         &self,
         pattern: &str,
         calls: &[Call],
         action: Action,
-        times: Option<u64>,
+        (skip, times): (u64, Option<u64>),
     ) -> io::Result<()> {
         let pattern = GlobBuilder::new(pattern)
             .literal_separator(true)
             .build()
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?
             .compile_matcher();
-        locked(&self.queue).faults.push(Fault { pattern, calls: calls.to_vec(), action, left: times });
+        locked(&self.queue).faults.push(Fault { pattern, calls: calls.to_vec(), action, skip, left: times });
         self.needs_paths.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -310,14 +312,20 @@ impl Queue {
 
     /// Returns what the first fault that matches does, and counts the hit.
     fn action_for(&mut self, call: Call, path: &Path) -> Option<Action> {
-        let fault = self.faults.iter_mut().find(|fault| {
-            fault.left != Some(0)
-                && (fault.calls.is_empty() || fault.calls.contains(&call))
-                && fault.pattern.is_match(path)
-        })?;
-        if let Some(left) = &mut fault.left {
-            *left -= 1;
+        for fault in &mut self.faults {
+            let is_meant = fault.calls.is_empty() || fault.calls.contains(&call);
+            if fault.left == Some(0) || !is_meant || !fault.pattern.is_match(path) {
+                continue;
+            }
+            if fault.skip > 0 {
+                fault.skip -= 1;
+                continue;
+            }
+            if let Some(left) = &mut fault.left {
+                *left -= 1;
+            }
+            return Some(fault.action);
         }
-        Some(fault.action)
+        None
     }
 }
