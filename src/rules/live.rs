@@ -56,6 +56,10 @@ impl Source for LiveSource<'_> {
     }
 
     fn list(&self, place: &str, max_names: usize) -> Listed {
+        // The scan listed the git dir already; of a linked worktree that is not the common one.
+        if place == ".git" && self.profile.git_dir == self.profile.common_dir {
+            return Listed::Names(self.profile.git_dir_entries.iter().map(|name| (name.clone(), None)).collect());
+        }
         // One more than wanted tells whether the listing is whole.
         match self.access.list(&self.path_of(place), max_names + 1) {
             Ok(entries) if entries.len() > max_names => Listed::Unknown,

@@ -3,9 +3,10 @@
 //! On a slow mount each path that the kernel resolves costs a round trip a component, so scanning goes through this
 //! one type: it counts what it does, and the report prints the count (`cost.scan_calls_in_place`).
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,6 +30,8 @@ pub struct Head {
     pub data: Vec<u8>,
     /// Whether the file goes on.
     pub is_truncated: bool,
+    /// The file's modification time: seconds and nanoseconds since the epoch.
+    pub mtime: (i64, u32),
 }
 
 /// One entry of a listed directory.
@@ -113,6 +116,43 @@ impl Access {
         Ok(head.data)
     }
 
+    /// Like [`Self::read`], but `None` when there is no such file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`], without 'no such file' and 'not a directory'.
+    pub fn read_if_present(&self, path: &Path, max_bytes: usize) -> io::Result<Option<Vec<u8>>> {
+        match self.read(path, max_bytes) {
+            Ok(data) => Ok(Some(data)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens a directory and returns its path with every symbolic link resolved, in one call on the mount.
+    ///
+    /// The kernel resolves the whole path at once and tells the result in `/proc/self/fd`; `realpath(3)` would ask for
+    /// each component. A file is answered with its directory.
+    ///
+    /// # Errors
+    ///
+    /// Those of `open(2)` and `readlink(2)`.
+    pub fn real_directory(&self, path: &Path) -> io::Result<PathBuf> {
+        let real = self.real_path(path)?;
+        if rustix::fs::FileType::from_raw_mode(real.1.st_mode).is_dir() {
+            return Ok(real.0);
+        }
+        Ok(real.0.parent().unwrap_or(Path::new("/")).to_path_buf())
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<(PathBuf, Stat)> {
+        self.add_calls(1);
+        let descriptor = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, rustix::fs::Mode::empty())?;
+        let stat = rustix::fs::fstat(&descriptor)?;
+        let link = format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd());
+        Ok((std::fs::read_link(link)?, stat))
+    }
+
     /// Reads the first `max_bytes` of a regular file; a final symbolic link is not followed.
     ///
     /// Opened without blocking, so that a FIFO in the file's place cannot hang the run.
@@ -124,22 +164,27 @@ impl Access {
         self.add_calls(1);
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-        if !file.metadata()?.is_file() {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        self.read_from(file, max_bytes)
+        self.read_from(file, &metadata, max_bytes)
     }
 
-    fn read_from(&self, file: File, max_bytes: usize) -> io::Result<Head> {
+    fn read_from(&self, file: File, metadata: &Metadata, max_bytes: usize) -> io::Result<Head> {
         // One byte more than asked for tells whether the file goes on, without another call.
         let limit = max_bytes as u64 + 1;
         let mut counted = CountedReader { inner: file, reads: &self.reads };
-        let mut data = Vec::new();
+        let capacity = metadata.len().min(limit);
+        // The size is only a forecast (0 for files of procfs), and one byte more saves the call that finds the end.
+        let mut data = Vec::with_capacity(usize::try_from(capacity).unwrap_or(0) + 1);
         Read::take(&mut counted, limit).read_to_end(&mut data)?;
         let is_truncated = data.len() > max_bytes;
         data.truncate(max_bytes);
         self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
-        Ok(Head { data, is_truncated })
+        // Nanoseconds are below 10^9, which fits.
+        let mtime = (metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or(0));
+        Ok(Head { data, is_truncated, mtime })
     }
 
     /// Returns where a symbolic link points to.
@@ -222,7 +267,8 @@ mod tests {
         let file = dir.path().join("a");
         std::fs::write(&file, vec![b'x'; 1000]).unwrap();
         let access = Access::default();
-        assert_eq!(access.read_head(&file, 10).unwrap(), Head { data: vec![b'x'; 10], is_truncated: true });
+        let head = access.read_head(&file, 10).unwrap();
+        assert_eq!((head.data, head.is_truncated), (vec![b'x'; 10], true));
         assert_eq!(access.read(&file, 999).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(access.read(&file, 1000).unwrap().len(), 1000);
     }

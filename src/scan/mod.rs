@@ -1,7 +1,12 @@
 //! What the repository is and where it is; reads, never writes.
 
 pub mod access;
+pub mod config;
+pub mod discover;
 pub mod filesystem;
+pub mod git;
+pub mod index;
+pub mod refs;
 pub mod repo;
 
 use std::path::PathBuf;
@@ -27,6 +32,10 @@ pub struct RepoProfile {
     pub own_config: gix::config::File,
     /// The commit that HEAD names, in hex; absent when there is none yet.
     pub head_commit: Option<String>,
+    /// Names in the git dir, as one listing gave them.
+    pub git_dir_entries: Vec<String>,
+    /// What was left out of the scan, as sentences.
+    pub notes: Vec<String>,
     /// Contents of `info/exclude`, `info/attributes` and `info/sparse-checkout`, where they exist.
     pub info: InfoFiles,
 }
@@ -53,4 +62,6 @@ pub struct InfoFiles {
     pub attributes: Option<Vec<u8>>,
     /// `info/sparse-checkout` of this worktree.
     pub sparse_checkout: Option<Vec<u8>>,
+    /// `objects/info/alternates`.
+    pub alternates: Option<Vec<u8>>,
 }
