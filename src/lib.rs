@@ -21,6 +21,7 @@ pub mod error;
 pub mod facts;
 pub mod judge;
 pub mod measure;
+pub mod migrate;
 pub mod progress;
 pub mod report;
 pub mod rules;

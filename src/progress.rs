@@ -10,6 +10,8 @@ pub trait Progress: Sync {
     fn advance(&self, done: u64);
     /// The current phase is over; what was drawn for it goes away.
     fn end(&self);
+    /// So many files and bytes of the current phase are transferred; for phases whose pace is told in bytes.
+    fn transferred(&self, _files: u64, _bytes: u64) {}
 }
 
 /// Says nothing; for scripts, tests and output that is no terminal.
