@@ -26,6 +26,11 @@ pub struct Cli {
 pub enum Command {
     /// Scan, measure, judge and recommend (the default command)
     Check(CheckArgs),
+    /// Show which mount and filesystem a path is on, what kind of place that is, and how that is known
+    Fs(FsArgs),
+    /// Do the work of `check` and report it as events, for the process that watches over it
+    #[command(name = "__worker", hide = true)]
+    Worker(CheckArgs),
 }
 
 /// Options of `rehome check`.
@@ -96,4 +101,29 @@ pub enum Format {
     Text,
     /// For a program; the names are a contract
     Json,
+    /// One line, or nothing when there is nothing to do
+    Oneline,
+}
+
+/// Form of an answer that is no report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlainFormat {
+    /// For a person
+    Text,
+    /// For a program; the names are a contract
+    Json,
+}
+
+/// Options of `rehome fs`.
+#[derive(Debug, Args, Clone)]
+pub struct FsArgs {
+    /// Paths to look up (default: the current directory); with several, `--format json` prints an array
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Saved `/proc/self/mountinfo` or `/proc/mounts` to read instead of the kernel's; paths are then taken as they are
+    #[arg(long, value_name = "FILE")]
+    pub mounts: Option<PathBuf>,
+    /// Form of the answer
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: PlainFormat,
 }

@@ -39,6 +39,18 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
+    /// A failure that another process of the same run described.
+    #[error("{message}")]
+    Reported {
+        /// Its one line.
+        message: String,
+        /// The lines of its causes, the nearest first.
+        causes: Vec<String>,
+        /// What to do next.
+        hint: Option<String>,
+        /// The exit status that it stands for.
+        exit_code: u8,
+    },
     /// The user, or a signal, asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -64,8 +76,24 @@ impl Error {
         match self {
             Self::Refused { hint, .. } => Some(hint.clone()),
             Self::Io { source, path, .. } => io_hint(source, path),
+            Self::Reported { hint, .. } => hint.clone(),
             Self::Usage(_) | Self::Interrupted | Self::Output(_) => None,
         }
+    }
+
+    /// Returns one line for each cause behind the message, the nearest first.
+    #[must_use]
+    pub fn causes(&self) -> Vec<String> {
+        if let Self::Reported { causes, .. } = self {
+            return causes.clone();
+        }
+        let mut causes = Vec::new();
+        let mut next = std::error::Error::source(self);
+        while let Some(cause) = next {
+            causes.push(printable_text(&cause.to_string()));
+            next = cause.source();
+        }
+        causes
     }
 
     /// Returns the exit status of a run that ends with this error.
@@ -73,6 +101,7 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => EXIT_USAGE,
+            Self::Reported { exit_code, .. } => *exit_code,
             // 128 + SIGINT, as shells report it.
             Self::Interrupted => 130,
             _ => EXIT_FAILURE,

@@ -4,7 +4,7 @@
 //!
 //! | layer | question it answers |
 //! | --- | --- |
-//! | [`units`], [`error`], [`facts`], [`progress`] | shared vocabulary; uses nothing else of the crate |
+//! | [`units`], [`error`], [`facts`], [`progress`], [`signals`] | shared vocabulary; uses nothing else of the crate |
 //! | [`scan`] | what is this repository, and on which mount is it? reads, never writes |
 //! | [`measure`] | how long does its work take here, and in an ext4 copy? the only layer with a clock |
 //! | [`rules`], [`judge`] | which toolchain is primary, and what would a move break? pure |
@@ -26,4 +26,5 @@ pub mod progress;
 pub mod report;
 pub mod rules;
 pub mod scan;
+pub mod signals;
 pub mod units;

@@ -1,6 +1,40 @@
 //! How long the repository's real work takes, in place and in a copy.
 //!
 //! The only layer with a clock, and the only one that writes to disk (never below the repository).
+//!
+//! | part | what it does |
+//! | --- | --- |
+//! | [`session`] | the order of a run, its budget, and what becomes of it when time or the mount runs out |
+//! | [`status`], [`workloads`] | the workloads: both sides in turn, medians, proof of the same work |
+//! | [`skeleton`], [`copy_side`], [`objects`] | the copy: files of the right size without data, and what git needs beside them |
+//! | [`private_git`], [`settings`] | running the user's git without the repository's configuration |
+//! | [`probe`] | every touch of the repository's mount, in a process that can be abandoned |
+//! | [`raw_index`], [`files`], [`dirty`], [`porcelain`], [`stats`] | pure: what the index, git's output and the timings say |
+//! | [`sweep`], [`process`], [`temp`] | system calls, child processes, the temporary directory |
+
+pub mod copy_side;
+pub mod dirty;
+pub mod files;
+pub mod objects;
+pub mod porcelain;
+pub mod private_git;
+pub mod probe;
+pub mod process;
+pub mod raw_index;
+pub mod session;
+pub mod settings;
+pub mod skeleton;
+pub mod stats;
+pub mod status;
+pub mod sweep;
+pub mod temp;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub mod workloads;
+
+pub use session::{CopyFacts, Outcome, Request, Workload, measure, measure_in_place_only};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +54,16 @@ pub struct Measurement {
     /// Median in place over median in the copy; absent when either side was not measured or the work differed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup: Option<Speedup>,
+    /// What it costs in place with the index as it is now, where stale entries make git read files; `in_place` is then
+    /// the cost after one ordinary `git status` has mended the index. Absent where the index is fine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now: Option<Sample>,
+    /// Number of operations (stat calls, entries) in one run, the same on both sides; absent where git did the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
+    /// Number of operations that failed in place and were left out on both sides; absent when there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<u64>,
     /// Median in place less median in the copy, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_s: Option<f64>,
@@ -45,6 +89,9 @@ pub struct Sample {
     pub high: Option<f64>,
     /// How the figure came about.
     pub method: Method,
+    /// How long the sample behind a prediction took, in seconds; absent when the whole work was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled_s: Option<f64>,
     /// Latency of single operations, where they were timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,

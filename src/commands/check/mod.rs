@@ -1,0 +1,83 @@
+//! `rehome check`: scan, measure, judge, recommend.
+//!
+//! The work itself is in [`worker`], a process of its own; see [`crate::commands::supervise`] for the reason.
+
+mod worker;
+
+use std::io::Write;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::advise::Verdict;
+use crate::cli::CheckArgs;
+use crate::commands::output;
+use crate::commands::supervise::{Outcome, supervise};
+use crate::error::{EXIT_OK, Error, printable};
+use crate::report::Report;
+use crate::signals::Interrupt;
+
+pub use worker::work;
+
+/// Exit status with `--exit-code`: move to the fast local filesystem.
+pub const EXIT_MOVE: u8 = 10;
+/// Exit status with `--exit-code`: move to the Windows side.
+pub const EXIT_MOVE_TO_WINDOWS: u8 = 11;
+/// Exit status with `--exit-code`: stay and change settings.
+pub const EXIT_TUNE: u8 = 12;
+/// Exit status with `--exit-code`: the figures do not carry an answer.
+pub const EXIT_INCONCLUSIVE: u8 = 20;
+
+/// What a run may take beyond `--budget` before its mount counts as hung: scanning and judging are outside the budget.
+const GRACE: Duration = Duration::from_millis(1_500);
+
+/// Checks one repository and writes the answer.
+///
+/// # Errors
+///
+/// Whatever kept the check from answering; [`Error::Interrupted`] when a signal ended it before anything was known.
+pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<u8, Error> {
+    let interrupt = Interrupt::on_signals()?;
+    let outcome = supervise(&mut worker_command(), args.budget + GRACE, &interrupt)?;
+    let (report, is_interrupted) = match outcome {
+        Outcome::Finished(report) => (report, false),
+        Outcome::Partial { report: Some(report), is_interrupted } => (report, is_interrupted),
+        Outcome::Partial { report: None, is_interrupted: true } => return Err(Error::Interrupted),
+        Outcome::Partial { report: None, is_interrupted: false } => return Err(no_answer(args)),
+    };
+    output::write_report(&report, args, out)?;
+    if is_interrupted {
+        return Err(Error::Interrupted);
+    }
+    Ok(if args.exit_code { exit_code(&report) } else { EXIT_OK })
+}
+
+/// Returns the command that runs this program again as the worker, with the same options.
+fn worker_command() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    // `check` is the default command, so its name is only there or not, and only in front.
+    let mut options = std::env::args_os().skip(1).peekable();
+    options.next_if(|first| first == "check");
+    command.arg("__worker").args(options);
+    command
+}
+
+fn no_answer(args: &CheckArgs) -> Error {
+    let path = args.path.as_deref().map_or_else(|| "the current directory".to_owned(), printable);
+    Error::refused(
+        format!("`{path}` did not answer within {} s", (args.budget + GRACE).as_secs_f64()),
+        "its mount hangs or is very slow: see if `ls` answers there, mount it again (in WSL 2: `wsl --shutdown` from \
+         Windows), or give more time with `--budget`",
+    )
+}
+
+/// Returns what `--exit-code` says of a report.
+#[must_use]
+pub fn exit_code(report: &Report) -> u8 {
+    match report.recommendation.as_ref().map(|recommendation| recommendation.verdict) {
+        Some(Verdict::Stay) => EXIT_OK,
+        Some(Verdict::Move) => EXIT_MOVE,
+        Some(Verdict::MoveToWindows) => EXIT_MOVE_TO_WINDOWS,
+        Some(Verdict::Tune) => EXIT_TUNE,
+        Some(Verdict::Inconclusive) | None => EXIT_INCONCLUSIVE,
+    }
+}

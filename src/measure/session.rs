@@ -1,0 +1,406 @@
+//! The order of a run, its budget, and what becomes of it when time or the mount runs out.
+
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::facts::GitFacts;
+use crate::measure::Measurement;
+use crate::measure::copy_side::CopySide;
+use crate::measure::dirty::{self, StatRules};
+use crate::measure::files::Files;
+use crate::measure::private_git::{Parts, PrivateGit, ahead_of_now};
+use crate::measure::probe::client::{Probe, Trouble};
+use crate::measure::probe::{Answer, Ask, Calibration, Setup};
+use crate::measure::raw_index::RawIndex;
+use crate::measure::settings::Settings;
+use crate::measure::sweep::Stop;
+use crate::measure::temp::RunDir;
+use crate::progress::Progress;
+use crate::scan::RepoProfile;
+
+/// Longest time for the first sample of the mount, in seconds: it only has to tell milliseconds from microseconds.
+const CALIBRATION_S: f64 = 0.2;
+/// Shares of the budget: none may eat what the others need. What is left over goes to `git status`.
+const SKELETON_SHARE: f64 = 0.3;
+/// Share for the workloads `stat` and `walk` each.
+const WORKLOAD_SHARE: f64 = 0.08;
+/// Longest time for the skeleton in seconds: the copy's time is the small one, so a part of it will do.
+const SKELETON_MOST_S: f64 = 3.0;
+/// What a run on a repository that is already native may take, in seconds: it is run by scripts and prompts.
+const NATIVE_BUDGET: Duration = Duration::from_millis(600);
+
+/// A piece of real work that is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    /// One stat call a tracked file.
+    Stat,
+    /// The user's `git status`.
+    GitStatus,
+    /// What `du -s` or a file watcher does in the tracked directories.
+    Walk,
+}
+
+/// What to measure, and where the copy goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The repository.
+    pub profile: &'a RepoProfile,
+    /// An existing directory on the target filesystem.
+    pub target: &'a Path,
+    /// The user's cache directory (`$XDG_CACHE_HOME`), used for the copy where it is on the target filesystem.
+    pub cache_home: Option<&'a Path>,
+    /// Time that everything together may take.
+    pub budget: Duration,
+    /// Rounds of each workload; `None` for as many as fit, 3 to 12.
+    pub rounds: Option<u32>,
+    /// What to time.
+    pub workloads: &'a [Workload],
+    /// The user's git; without it there is no `git_status`.
+    pub git: Option<&'a GitFacts>,
+    /// Program that serves as probe when started with `__probe`, rehome itself; `None` for a thread of this process.
+    pub probe_program: Option<&'a Path>,
+}
+
+/// How the copy came about.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CopyFacts {
+    /// Files and links in it.
+    pub files: u64,
+    /// Directories in it.
+    pub dirs: u64,
+    /// Seconds that making it took.
+    pub build_s: f64,
+    /// Whether it holds every tracked file; otherwise its figures were scaled up from a part.
+    pub is_whole: bool,
+    /// Whether what `git status` named in place was taken over, so that both sides show the same changes; otherwise the
+    /// copy stands for a clean worktree.
+    pub has_changes: bool,
+    /// Whether it has a commit of its own because HEAD's trees could not be taken over.
+    pub has_own_commit: bool,
+}
+
+/// Everything that measuring brought.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// One for each workload that got as far as a figure.
+    pub measurements: Vec<Measurement>,
+    /// Whether everything that was asked for was measured.
+    pub complete: bool,
+    /// Whether the user, or a signal, asked to stop.
+    pub interrupted: bool,
+    /// Whether the repository's mount stopped answering.
+    pub hung: bool,
+    /// What a reader must know, one sentence each.
+    pub notes: Vec<String>,
+    /// Entries whose stat data differ although their content may not, estimated from a sample; `None` when not sampled.
+    pub stat_dirty: Option<u64>,
+    /// Entries as new as the index file; `None` without an index.
+    pub racy: Option<u64>,
+    /// Paths that differ from another one in case alone.
+    pub case_collisions: u64,
+    /// The copy; `None` when none was made.
+    pub copy: Option<CopyFacts>,
+    /// Keeps the temporary data; dropping it removes them, which may wait until the report is printed.
+    pub run_dir: Option<RunDir>,
+}
+
+/// Why a run ended early.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// The user, or a signal, asked to stop.
+    Interrupted,
+    /// The repository's mount does not answer.
+    Hung,
+    /// It failed.
+    Failed(Error),
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Interrupted => Self::Interrupted,
+            error => Self::Failed(error),
+        }
+    }
+}
+
+impl From<Trouble> for Halt {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Interrupted => Self::Interrupted,
+            Trouble::Hung => Self::Hung,
+            Trouble::Failed(why) => {
+                Self::Failed(Error::refused(why, "check that the repository's mount answers, then run rehome again"))
+            }
+        }
+    }
+}
+
+/// Measures the workloads in place and in a copy.
+///
+/// An interrupt and a mount that hangs are no errors: what was finished by then is in the outcome.
+///
+/// # Errors
+///
+/// [`Error`] when the copy cannot be made or the probe does not work.
+pub fn measure(request: &Request, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome, Error> {
+    run(request, progress, interrupt, true)
+}
+
+/// Measures the workloads where the repository is, in a fraction of a second and without a copy.
+///
+/// # Errors
+///
+/// As [`measure`].
+pub fn measure_in_place_only(
+    request: &Request,
+    progress: &dyn Progress,
+    interrupt: &AtomicBool,
+) -> Result<Outcome, Error> {
+    let request = Request { budget: request.budget.min(NATIVE_BUDGET), ..*request };
+    run(&request, progress, interrupt, false)
+}
+
+fn run(request: &Request, progress: &dyn Progress, interrupt: &AtomicBool, copies: bool) -> Result<Outcome, Error> {
+    let started = Instant::now();
+    let Some(index) = request.profile.index.as_ref().filter(|index| !index.state.entries().is_empty()) else {
+        let notes = vec!["nothing is tracked, so there is nothing to measure".to_owned()];
+        return Ok(Outcome { complete: true, notes, ..Outcome::default() });
+    };
+    let bytes = whole_index(index)?;
+    let hash = index.state.object_hash();
+    let raw = RawIndex::parse(&bytes, hash)?;
+    let files = Files::of(&raw)?;
+    let run_dir = RunDir::create(request.target, request.cache_home)?;
+    let settings = Settings::of(request.profile);
+    let outcome = Outcome {
+        racy: Some(dirty::racy(&raw, &bytes, index.mtime.0)),
+        case_collisions: case_collisions(&raw, &files),
+        run_dir: Some(run_dir),
+        ..Outcome::default()
+    };
+    let probe = Probe::start(request.probe_program).map_err(|e| Error::io("start a probe for", request.target, e))?;
+    let mut session = Session {
+        request,
+        progress,
+        interrupt,
+        deadline: started + request.budget,
+        settings,
+        bytes,
+        raw,
+        files,
+        probe,
+        calibration: Calibration::default(),
+        outcome,
+    };
+    let result = session.everything(copies);
+    let mut outcome = session.outcome;
+    match result {
+        Ok(()) => outcome.complete = true,
+        Err(Halt::Interrupted) => outcome.interrupted = true,
+        Err(Halt::Hung) => {
+            outcome.hung = true;
+            outcome.notes.push("the mount stopped answering; what was measured before that is kept".to_owned());
+        }
+        Err(Halt::Failed(error)) => return Err(error),
+    }
+    Ok(outcome)
+}
+
+/// A run under way; the workloads add to it.
+pub(crate) struct Session<'a> {
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) progress: &'a dyn Progress,
+    pub(crate) interrupt: &'a AtomicBool,
+    pub(crate) deadline: Instant,
+    pub(crate) settings: Settings,
+    pub(crate) bytes: Cow<'a, [u8]>,
+    pub(crate) raw: RawIndex,
+    pub(crate) files: Files,
+    pub(crate) probe: Probe,
+    pub(crate) calibration: Calibration,
+    pub(crate) outcome: Outcome,
+}
+
+impl Session<'_> {
+    fn everything(&mut self, copies: bool) -> Result<(), Halt> {
+        self.open()?;
+        self.calibrate()?;
+        let place = self.place_git()?;
+        let mut copy = if copies { Some(self.build_copy(place.as_ref())?) } else { None };
+        if self.wants(Workload::GitStatus) {
+            match &place {
+                Some(place) => self.git_status(place, copy.as_mut())?,
+                None => self.note("git was not found on PATH, so `git status` was not measured"),
+            }
+        }
+        if self.wants(Workload::Stat) {
+            self.stat(copy.as_ref())?;
+        }
+        if self.wants(Workload::Walk) {
+            self.walk(copy.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn wants(&self, workload: Workload) -> bool {
+        self.request.workloads.contains(&workload)
+    }
+
+    /// Adds a sentence to the outcome.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.outcome.notes.push(text.into());
+    }
+
+    /// Asks the probe; it is given up at the deadline.
+    pub(crate) fn ask(&mut self, ask: &Ask) -> Result<Answer, Halt> {
+        Ok(self.probe.ask(ask, self.deadline, self.interrupt)?)
+    }
+
+    /// Returns seconds of a share of the budget, or of what is left if that is less.
+    pub(crate) fn share_s(&self, share: f64) -> f64 {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        (self.request.budget.as_secs_f64() * share).min(left.as_secs_f64())
+    }
+
+    /// Returns seconds for one of the workloads `stat` and `walk`.
+    pub(crate) fn workload_share_s(&self) -> f64 {
+        self.share_s(WORKLOAD_SHARE)
+    }
+
+    /// Returns when `git status` has to be done, so that the workloads behind it get their share.
+    pub(crate) fn git_limit(&self) -> Instant {
+        let others = [Workload::Stat, Workload::Walk].into_iter().filter(|workload| self.wants(*workload)).count();
+        let reserve = self.request.budget.mul_f64(WORKLOAD_SHARE).saturating_mul(u32::try_from(others).unwrap_or(0));
+        self.deadline.checked_sub(reserve).unwrap_or(self.deadline)
+    }
+
+    fn run_dir(&self) -> Result<&Path, Halt> {
+        self.outcome.run_dir.as_ref().map(RunDir::path).ok_or(Halt::Interrupted)
+    }
+
+    fn open(&mut self) -> Result<(), Halt> {
+        let copied = self.run_dir()?.join("index");
+        std::fs::write(&copied, &self.bytes).map_err(|e| Error::io("write", &copied, e))?;
+        let profile = self.request.profile;
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        let setup = Setup {
+            worktree: bytes(&profile.worktree),
+            index: bytes(&copied),
+            is_sha256: self.raw.hash() == gix::hash::Kind::Sha256,
+            rules: StatRules::from(&self.settings),
+            git_dir: bytes(&profile.git_dir),
+            common_dir: bytes(&profile.common_dir),
+        };
+        self.ask(&Ask::Open(setup)).map(drop)
+    }
+
+    fn calibrate(&mut self) -> Result<(), Halt> {
+        self.progress.begin("sampling the mount", None);
+        let limit_s = CALIBRATION_S.min(self.share_s(0.05));
+        let answer = self.ask(&Ask::Calibrate { limit_s })?;
+        self.progress.end();
+        if let Answer::Calibrated(calibration) = answer {
+            self.calibration = calibration;
+            self.outcome.stat_dirty = scale(calibration.unsure, calibration.calls, self.files.paths.len());
+        }
+        Ok(())
+    }
+
+    /// Makes the private git dir for runs in place; `None` without git.
+    fn place_git(&mut self) -> Result<Option<PrivateGit>, Halt> {
+        let Some(git) = self.request.git else { return Ok(None) };
+        if self.settings.has_fsmonitor {
+            self.note("core.fsmonitor is set; it was left out, so your `git status` may be faster than measured here");
+        }
+        let profile = self.request.profile;
+        let parts = Parts {
+            program: Path::new(&git.path),
+            worktree: &profile.worktree,
+            settings: &self.settings,
+            info: &profile.info,
+            head: profile.head_commit.as_deref(),
+            objects: Some(&profile.common_dir.join("objects")),
+        };
+        let place = PrivateGit::create(&self.run_dir()?.join("place.git"), &parts)?;
+        place.write_index(&self.bytes, self.index_mtime())?;
+        Ok(Some(place))
+    }
+
+    /// Returns the time of the repository's own index, which decides what is racy.
+    pub(crate) fn index_mtime(&self) -> SystemTime {
+        let (seconds, nanos) = self.request.profile.index.as_ref().map_or((0, 0), |index| index.mtime);
+        UNIX_EPOCH + Duration::new(u64::try_from(seconds).unwrap_or(0), nanos)
+    }
+
+    /// Returns whether an ordinary `git status` would change what the next one costs.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.calibration.unsure > 0 || self.outcome.racy.is_some_and(|racy| racy > 0)
+    }
+
+    fn build_copy(&mut self, place: Option<&PrivateGit>) -> Result<CopySide, Halt> {
+        self.progress.begin("making the copy", None);
+        let started = Instant::now();
+        let limit_s = SKELETON_MOST_S.min(self.share_s(SKELETON_SHARE));
+        let stop =
+            Stop { at: started + Duration::try_from_secs_f64(limit_s).unwrap_or_default(), flag: self.interrupt };
+        let run_dir = self.run_dir()?.to_owned();
+        let mut copy = CopySide::build(self, &run_dir, stop)?;
+        copy.take_contents(self)?;
+        if let Some(place) = place {
+            copy.add_git(self, place, &run_dir)?;
+        }
+        copy.facts.build_s = started.elapsed().as_secs_f64();
+        self.outcome.copy = Some(copy.facts.clone());
+        self.progress.end();
+        Ok(copy)
+    }
+
+    /// Gives a private index the time that makes none of its entries racy.
+    pub(crate) fn set_ahead(git: &PrivateGit) -> Result<(), Error> {
+        git.set_index_mtime(ahead_of_now())
+    }
+}
+
+/// Returns `part / of * whole`, rounded; `None` when nothing was looked at.
+fn scale(part: u64, of: u64, whole: usize) -> Option<u64> {
+    (part * whole as u64 + of / 2).checked_div(of)
+}
+
+/// Returns an index in one piece: a split one is put together from its two files.
+///
+/// gix writes that one, which keeps the cache of trees and loses the untracked cache; for every other index the bytes
+/// stay as git wrote them.
+fn whole_index(index: &crate::scan::Index) -> Result<Cow<'_, [u8]>, Error> {
+    if index.shared.is_none() {
+        return Ok(Cow::Borrowed(&index.bytes));
+    }
+    let mut bytes = Vec::new();
+    gix::index::File::from_state(index.state.clone(), "index")
+        .write_to(&mut bytes, gix::index::write::Options::default())
+        .map_err(|_| {
+            Error::refused("the split index cannot be put together", "run `git update-index --no-split-index`")
+        })?;
+    Ok(Cow::Owned(bytes))
+}
+
+/// Counts the paths that equal another one when case is ignored: two files on ext4, one on the original mount.
+fn case_collisions(raw: &RawIndex, files: &Files) -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    let hasher = RandomState::new();
+    let mut folded: Vec<u64> = files
+        .paths
+        .iter()
+        .filter_map(|number| raw.entries.get(*number as usize))
+        .map(|entry| hasher.hash_one(String::from_utf8_lossy(raw.name(entry)).to_lowercase()))
+        .collect();
+    folded.sort_unstable();
+    folded.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64
+}

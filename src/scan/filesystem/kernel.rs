@@ -1,0 +1,127 @@
+//! The few questions that are put to the kernel about a path.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
+
+use super::FoundBy;
+use super::mount_table::MountTable;
+use crate::error::Error;
+
+/// How long one question may take before its mount counts as gone: a network drive that is merely slow answers within
+/// a second or two, and a person should not wait longer for a message.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// What the kernel says about a path.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The path without links.
+    pub(super) real_path: PathBuf,
+    /// Id of the mount, and how it was told.
+    pub(super) mount_id: Option<(u64, FoundBy)>,
+    /// Calls that resolved the path.
+    pub(super) calls: u64,
+}
+
+/// Reads the mount table of this process.
+pub(super) fn read_mount_table() -> Result<MountTable, Error> {
+    let with_ids = Path::new("/proc/self/mountinfo");
+    match fs::read(with_ids).or_else(|_| fs::read("/proc/mounts")) {
+        Ok(text) => Ok(MountTable::parse(&text)),
+        Err(error) => Err(Error::io("read", with_ids, error)),
+    }
+}
+
+/// Runs a question about `path` on a thread of its own and gives up on it when no answer comes.
+///
+/// A call on a mount whose server is gone may never return; the thread is then left behind and dies with the process.
+///
+/// # Errors
+///
+/// Those of the question; `ETIMEDOUT` when there was no answer in time.
+pub(super) fn with_deadline<T: Send + 'static>(path: &Path, question: fn(&Path) -> io::Result<T>) -> io::Result<T> {
+    let (sender, receiver) = mpsc::channel();
+    let path = path.to_owned();
+    // The receiver may be gone when the answer comes too late.
+    std::thread::Builder::new().name("mount".to_owned()).spawn(move || drop(sender.send(question(&path))))?;
+    receiver.recv_timeout(ANSWER_LIMIT).unwrap_or_else(|_| Err(Errno::TIMEDOUT.into()))
+}
+
+/// Resolves a path in one call, and asks which mount it ended on.
+///
+/// The path is opened only as a place (`O_PATH`): neither its content nor the right to read it is needed.
+pub(super) fn find(path: &Path) -> io::Result<Answer> {
+    let place = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let link = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let real_path = fs::read_link(link).ok().filter(|real| real.is_absolute());
+    let mut calls = 1;
+    let real_path = match real_path {
+        Some(real) if real.as_os_str().as_bytes().ends_with(b" (deleted)") && real.symlink_metadata().is_err() => {
+            return Err(Errno::NOENT.into());
+        }
+        Some(real) => real,
+        None => {
+            calls += path.components().count() as u64;
+            path.canonicalize()?
+        }
+    };
+    Ok(Answer { real_path, mount_id: mount_id(place.as_fd()), calls })
+}
+
+fn mount_id(place: BorrowedFd<'_>) -> Option<(u64, FoundBy)> {
+    // No attributes are needed, so the server of a network mount is not asked for any.
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let statx = rustix::fs::statx(place, "", flags, StatxFlags::MNT_ID).ok();
+    let is_told = |mask: u32| StatxFlags::from_bits_retain(mask).contains(StatxFlags::MNT_ID);
+    if let Some(statx) = statx.filter(|statx| is_told(statx.stx_mask)) {
+        return Some((statx.stx_mnt_id, FoundBy::Statx));
+    }
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", place.as_raw_fd())).ok()?;
+    let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
+    Some((id.trim().parse().ok()?, FoundBy::Fdinfo))
+}
+
+/// Returns the system error number of an error.
+pub(super) fn errno(error: &io::Error) -> Option<Errno> {
+    error.raw_os_error().map(Errno::from_raw_os_error)
+}
+
+/// Returns the bytes that an unprivileged user can still write at a place (`f_bavail * f_frsize`).
+pub(super) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let statvfs = rustix::fs::statvfs(path)?;
+    Ok(statvfs.f_bavail.saturating_mul(statvfs.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn never(_: &Path) -> io::Result<()> {
+        loop {
+            std::thread::park();
+        }
+    }
+
+    #[test]
+    fn a_question_without_an_answer_ends() {
+        assert_eq!(errno(&with_deadline(Path::new("/"), never).unwrap_err()), Some(Errno::TIMEDOUT));
+    }
+
+    #[test]
+    fn a_deleted_directory_is_not_found_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let gone = dir.path().join("gone");
+        fs::create_dir(&gone).unwrap();
+        let place = fs::File::open(&gone).unwrap();
+        fs::remove_dir(&gone).unwrap();
+        let link = PathBuf::from(format!("/proc/self/fd/{}", place.as_raw_fd()));
+        assert_eq!(errno(&find(&link).unwrap_err()), Some(Errno::NOENT));
+    }
+}
