@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod fs;
+pub mod move_;
 pub mod output;
 pub mod progress;
 pub mod supervise;
@@ -22,6 +23,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         None => check::run(&cli.check, out),
         Some(Command::Check(args)) => check::run(&args, out),
         Some(Command::Fs(args)) => fs::run(&args, out),
+        Some(Command::Move(args)) => move_::run(&args, out),
         Some(Command::Worker(args)) => check::work(&args, out),
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT};
@@ -24,6 +24,7 @@ use crate::migrate::pool::{self, Queue, Tuner};
 use crate::migrate::transfer::{self, Fault};
 use crate::progress::Progress;
 use crate::scan::access::is_absent;
+use crate::signals::Interrupt;
 
 /// How often a file is read anew within one pass when it changes under our hands; later passes come back to it.
 const ATTEMPTS: u32 = 3;
@@ -36,7 +37,7 @@ pub(super) struct Engine<'a> {
     pub(super) partial: &'a Partial,
     pub(super) journal: &'a Journal,
     pub(super) tuner: &'a Tuner,
-    pub(super) cancel: &'a AtomicBool,
+    pub(super) cancel: &'a Interrupt,
     pub(super) progress: &'a dyn Progress,
     pub(super) attributes: Attributes,
     /// What the destination's filesystem can hold.
@@ -196,7 +197,7 @@ impl Engine<'_> {
                 Err(Fault::Source(error)) => return self.note_unreadable(&entry.path, error),
                 Err(Fault::Destination(error)) => return Err(self.write_error(&entry.path, error)),
             }
-            if self.cancel.load(Ordering::Relaxed) {
+            if self.cancel.is_set() {
                 return Ok(());
             }
         }

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, printable};
@@ -16,6 +16,7 @@ use crate::migrate::rebuildable::LeftOut;
 use crate::migrate::select::Selection;
 use crate::progress::Progress;
 use crate::scan::access::is_absent;
+use crate::signals::Interrupt;
 
 /// Names whose stat data one task asks for; few, so that a single large directory is shared out too.
 const NAMES_PER_TASK: usize = 4;
@@ -128,7 +129,7 @@ pub(super) fn walk(
     source: &Source,
     selection: &Selection<'_>,
     tuner: &Tuner,
-    cancel: &AtomicBool,
+    cancel: &Interrupt,
     progress: &dyn Progress,
 ) -> Result<Inventory, Error> {
     let found = Mutex::new(Inventory::default());

@@ -31,7 +31,6 @@ mod verify;
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use crate::error::{Error, printable};
 use crate::migrate::fsys::Kind;
@@ -42,6 +41,7 @@ use crate::migrate::select::{Selection, Tracked};
 use crate::migrate::spelling::{Spellings, normalized};
 use crate::progress::Progress;
 use crate::scan::{RepoProfile, config};
+use crate::signals::Interrupt;
 
 pub use plan::{Blocker, Moved, OutsidePointer, Plan, Request, SCHEMA_VERSION, Verified};
 pub use rebuildable::{LeftOut, Rebuildable};
@@ -79,7 +79,7 @@ pub struct Prepared<'a> {
 pub fn prepare<'a>(
     profile: &'a RepoProfile,
     request: &'a Request,
-    cancel: &AtomicBool,
+    cancel: &Interrupt,
     progress: &dyn Progress,
 ) -> Result<Prepared<'a>, Error> {
     fsys::allow_many_open_files();

@@ -4,12 +4,13 @@
 //! property of the mount. So the number is climbed to by measuring: doubled as long as the throughput grows, set back
 //! when it does not, tried again now and then. What one pass learned, the next one starts from.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::signals::Interrupt;
 
 /// Requests in flight before anything is known about the mount: enough to see a difference to one, little enough
 /// not to disturb a disk.
@@ -29,7 +30,7 @@ const BYTES_PER_CREDIT: u64 = 128 * 1024;
 
 /// What is known about how many requests a mount serves at once; lives longer than one pass.
 #[derive(Debug)]
-pub struct Tuner {
+pub(super) struct Tuner {
     limit: AtomicUsize,
 }
 
@@ -42,18 +43,18 @@ impl Default for Tuner {
 impl Tuner {
     /// Returns the number of requests in flight that served best so far.
     #[must_use]
-    pub fn in_flight(&self) -> usize {
+    pub(super) fn in_flight(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
 }
 
 /// The work of one pass: what is still to be done, and how much was.
 #[derive(Debug)]
-pub struct Queue<'a, T> {
+pub(super) struct Queue<'a, T> {
     state: Mutex<State<T>>,
     changed: Condvar,
     credits: AtomicU64,
-    cancel: &'a AtomicBool,
+    cancel: &'a Interrupt,
 }
 
 #[derive(Debug)]
@@ -66,20 +67,20 @@ struct State<T> {
 
 impl<T: Send> Queue<'_, T> {
     /// Adds work; the last that was added is done first, which keeps few directories open.
-    pub fn push_all(&self, tasks: impl IntoIterator<Item = T>) {
+    pub(super) fn push_all(&self, tasks: impl IntoIterator<Item = T>) {
         self.lock().stack.extend(tasks);
         self.changed.notify_all();
     }
 
     /// Counts bytes that a long task moved, so that it shows in the throughput before it ends.
-    pub fn credit_bytes(&self, bytes: u64) {
+    pub(super) fn credit_bytes(&self, bytes: u64) {
         self.credits.fetch_add(bytes / BYTES_PER_CREDIT, Ordering::Relaxed);
     }
 
     /// Returns whether the user asked to stop.
     #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed)
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_set()
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -132,9 +133,9 @@ impl<T: Send> Queue<'_, T> {
 /// # Errors
 ///
 /// The first error of a task, after which no further one is begun; [`Error::Interrupted`] when `cancel` was set.
-pub fn run<T: Send>(
+pub(super) fn run<T: Send>(
     tuner: &Tuner,
-    cancel: &AtomicBool,
+    cancel: &Interrupt,
     seeds: Vec<T>,
     work: impl Fn(T, &Queue<'_, T>) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
@@ -163,7 +164,7 @@ pub fn run<T: Send>(
     let failed = queue.lock().failed.take();
     match failed {
         Some(error) => Err(error),
-        None if cancel.load(Ordering::Relaxed) => Err(Error::Interrupted),
+        None if cancel.is_set() => Err(Error::Interrupted),
         None => Ok(()),
     }
 }
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn tasks_that_tasks_add_are_done_too() {
         let done = AtomicU64::new(0);
-        let cancel = AtomicBool::new(false);
+        let cancel = Interrupt::default();
         run(&Tuner::default(), &cancel, vec![6_u32], |depth, queue| {
             done.fetch_add(1, Ordering::Relaxed);
             if depth > 0 {
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn the_first_failure_stops_the_pass_and_is_returned() {
-        let cancel = AtomicBool::new(false);
+        let cancel = Interrupt::default();
         let error = run(&Tuner::default(), &cancel, (0..1000).collect(), |number, _| {
             if number == 500 { Err(Error::refused("five hundred", "")) } else { Ok(()) }
         });
@@ -308,7 +309,8 @@ mod tests {
 
     #[test]
     fn a_cancelled_pass_ends_as_interrupted() {
-        let cancel = AtomicBool::new(true);
+        let cancel = Interrupt::default();
+        cancel.set();
         assert!(matches!(run(&Tuner::default(), &cancel, vec![1], |_, _| Ok(())), Err(Error::Interrupted)));
     }
 }

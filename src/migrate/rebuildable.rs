@@ -20,6 +20,29 @@ pub struct Rebuildable {
     pub restore: Vec<(String, Option<GlobMatcher>)>,
 }
 
+/// The rules that are part of the program.
+const BUILTIN: &str = include_str!("../../rules/rebuildable/common.yaml");
+
+/// A file of rules; what else it says is for people and for the tests of rules.
+#[derive(Debug, Deserialize)]
+struct RuleFile {
+    rules: Vec<RuleText>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RuleText {
+    id: String,
+    directories: Vec<String>,
+    beside: Vec<String>,
+    restore: Vec<RestoreText>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RestoreText {
+    run: String,
+    when: Option<String>,
+}
+
 /// A directory that is not copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LeftOut {
@@ -35,6 +58,30 @@ pub struct LeftOut {
 }
 
 impl Rebuildable {
+    /// Returns the rules that are part of the program.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] when the built-in file is wrong, which its test rules out.
+    pub fn builtin() -> Result<Vec<Self>, Error> {
+        let file: RuleFile = serde_yaml::from_str(BUILTIN).map_err(|error| {
+            Error::refused(
+                format!("the built-in rebuildable rules cannot be read: {error}"),
+                "this is a fault of the program; report it with its version",
+            )
+        })?;
+        let mut rules = Vec::new();
+        for text in file.rules {
+            let beside: Vec<&str> = text.beside.iter().map(String::as_str).collect();
+            let restore: Vec<(&str, Option<&str>)> =
+                text.restore.iter().map(|one| (one.run.as_str(), one.when.as_deref())).collect();
+            for directory in &text.directories {
+                rules.push(Self::new(&text.id, directory, &beside, &restore)?);
+            }
+        }
+        Ok(rules)
+    }
+
     /// Makes a rule out of patterns.
     ///
     /// # Errors
@@ -89,6 +136,15 @@ mod tests {
         let rule = Rebuildable::new("node-modules", "node_modules", &["package.json"], &NPM).unwrap();
         assert_eq!(rule.command(&["package.json", "package-lock.json"]), "npm ci");
         assert_eq!(rule.command(&["package.json"]), "npm install");
+    }
+
+    #[test]
+    fn the_built_in_rules_are_valid_and_know_the_usual_directories() {
+        let rules = Rebuildable::builtin().unwrap();
+        for (directory, beside) in [("node_modules", "package.json"), ("target", "Cargo.toml"), (".venv", "uv.lock")] {
+            let rule = rules.iter().find(|rule| rule.names(OsStr::new(directory), &[beside]));
+            assert!(rule.is_some_and(|rule| !rule.command(&[beside]).is_empty()), "{directory}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, printable};
@@ -23,6 +23,7 @@ use crate::migrate::unit::{Unit, UnitKind};
 use crate::migrate::verify::{difference, named, read_back, with_parents};
 use crate::migrate::{Prepared, outside, place, unit};
 use crate::progress::Progress;
+use crate::signals::Interrupt;
 
 /// How often the source is looked at again for what changed meanwhile; a file that changes more often than that is
 /// being written to all the time.
@@ -49,7 +50,7 @@ pub fn finished_before(destination: &Path) -> Option<Moved> {
 ///
 /// Whatever kept the copy from being made or proven; the source is as it was, nothing is at the destination, and what
 /// was copied is used by the next run.
-pub fn execute(prepared: Prepared<'_>, cancel: &AtomicBool, progress: &dyn Progress) -> Result<Moved, Error> {
+pub fn execute(prepared: Prepared<'_>, cancel: &Interrupt, progress: &dyn Progress) -> Result<Moved, Error> {
     let begun = Instant::now();
     if let Some(blocker) = prepared.plan.blockers.first() {
         return Err(Error::refused(blocker.say.clone(), blocker.fix.clone()));
@@ -187,7 +188,7 @@ fn copy_round(engine: &Engine<'_>, inventory: &Inventory, todo: &[usize]) -> Res
     let files = entries.iter().filter(|entry| entry.stat.kind == Kind::File);
     let (count, bytes) = files.fold((0_u64, 0), |(count, bytes), entry| (count + 1, bytes + entry.stat.size));
     engine.files_moved.store(0, Ordering::Relaxed);
-    engine.progress.begin(&format!("copying {count} files"), Some(bytes));
+    engine.progress.begin_transfer("copying", count, bytes);
     let result = engine.copy(&entries);
     engine.progress.end();
     result
@@ -232,7 +233,7 @@ struct Proof<'a> {
     journal: &'a Journal,
     new_side: Abilities,
     progress: &'a dyn Progress,
-    cancel: &'a AtomicBool,
+    cancel: &'a Interrupt,
 }
 
 impl Proof<'_> {
@@ -241,7 +242,7 @@ impl Proof<'_> {
         let result = self.repair_and_check(inventory, copied_in);
         self.progress.end();
         // A signal reaches git too; its failure is then no news.
-        if self.cancel.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { result }
+        if self.cancel.is_set() { Err(Error::Interrupted) } else { result }
     }
 
     fn repair_and_check(&self, inventory: &mut Inventory, copied_in: Duration) -> Result<Moved, Error> {
@@ -481,9 +482,9 @@ fn publish(
     prepared: &Prepared<'_>,
     partial: &Partial,
     moved: &mut Moved,
-    cancel: &AtomicBool,
+    cancel: &Interrupt,
 ) -> Result<(), Error> {
-    if cancel.load(Ordering::Relaxed) {
+    if cancel.is_set() {
         return Err(Error::Interrupted);
     }
     // Whoever kills us between the rename and the last word still gets the result from the next run.
