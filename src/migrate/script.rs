@@ -2,4 +2,6 @@
 use crate::migrate::Prepared;
 /// Returns the script.
 #[must_use]
-pub fn script(_prepared: &Prepared<'_>) -> String { String::new() }
+pub fn script(_prepared: &Prepared<'_>) -> String {
+    String::new()
+}
