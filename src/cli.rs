@@ -37,6 +37,9 @@ pub enum Command {
     /// Do the work of `check` and report it as events, for the process that watches over it
     #[command(name = "__worker", hide = true)]
     Worker(CheckArgs),
+    /// Make the calls on a repository's mount that another rehome asks for on standard input
+    #[command(name = "__probe", hide = true)]
+    Probe,
 }
 
 /// Options of `rehome check`.

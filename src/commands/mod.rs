@@ -12,7 +12,8 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use crate::cli::{Cli, Command};
-use crate::error::Error;
+use crate::error::{EXIT_OK, Error};
+use crate::measure::probe::server::serve_stdin;
 
 /// Runs the command that the command line names and returns the exit status.
 ///
@@ -28,6 +29,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Some(Command::Completions(args)) => documents::write_completions(&args, out),
         Some(Command::Man(args)) => documents::write_man(&args, out),
         Some(Command::Worker(args)) => check::work(&args, out),
+        Some(Command::Probe) => serve_stdin(out).map(|()| EXIT_OK).map_err(Error::Output),
     }
 }
 

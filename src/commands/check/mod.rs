@@ -51,7 +51,10 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<u8, Error> {
     let interrupt = Interrupt::on_signals()?;
     let outcome = supervise(&mut worker_command(), args.budget + GRACE, &interrupt)?;
     let (report, is_interrupted) = match outcome {
-        Outcome::Finished(report) => (report, false),
+        Outcome::Finished(report) => {
+            let is_interrupted = interrupt.is_set() && !report.complete;
+            (report, is_interrupted)
+        }
         Outcome::Partial { report: Some(report), is_interrupted } => (report, is_interrupted),
         Outcome::Partial { report: None, is_interrupted: true } => return Err(Error::Interrupted),
         Outcome::Partial { report: None, is_interrupted: false } => return Err(no_answer(args)),
