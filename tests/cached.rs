@@ -56,7 +56,7 @@ impl Home {
         let git_dir = self.repository().join(".git");
         report.facts.repo.index_bytes = Some(fs::metadata(git_dir.join("index")).unwrap().len());
         report.facts.repo.worktree = Some(self.repository().to_str().unwrap().to_owned());
-        report.facts.repo.git_dir = git_dir.to_str().unwrap().to_owned();
+        git_dir.to_str().unwrap().clone_into(&mut report.facts.repo.git_dir);
         report
     }
 

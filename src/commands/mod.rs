@@ -7,6 +7,7 @@ pub mod fs;
 pub mod output;
 pub mod progress;
 pub mod supervise;
+pub mod survey;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -25,6 +26,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         None => check::run(&cli.check, out),
         Some(Command::Check(args)) => check::run(&args, out),
         Some(Command::Fs(args)) => fs::run(&args, out),
+        Some(Command::Survey(args)) => survey::run(&args, out),
         Some(Command::Schema) => documents::write_schema(out),
         Some(Command::Completions(args)) => documents::write_completions(&args, out),
         Some(Command::Man(args)) => documents::write_man(&args, out),

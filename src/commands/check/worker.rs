@@ -145,9 +145,9 @@ impl Check<'_> {
         };
         let bars = progress::for_terminal(self.args.quiet);
         let mut outcome = if is_native {
-            measure::measure_in_place_only(&request, bars.as_ref(), self.interrupt.flag())?
+            measure::measure_in_place_only(&request, bars.as_ref(), &self.interrupt)?
         } else {
-            measure::measure(&request, bars.as_ref(), self.interrupt.flag())?
+            measure::measure(&request, bars.as_ref(), &self.interrupt)?
         };
         report.facts.measure = outcome.measurements.iter().map(|m| (m.workload.clone(), m.into())).collect();
         report.facts.repo.stat_dirty = outcome.stat_dirty;
