@@ -28,6 +28,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Show which mount and filesystem a path is on, what kind of place that is, and how that is known
     Fs(FsArgs),
+    /// Copy a repository to where it should live, prove that the copy is right, and leave the old one as it was
+    Move(MoveArgs),
     /// Find the repositories below directories and rank them by what moving would save
     Survey(SurveyArgs),
     /// Print the JSON Schema of `--format json`
@@ -204,6 +206,46 @@ pub struct SurveyArgs {
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub target_fs: Vec<String>,
     /// Form of the answer; `json` writes one line a repository as soon as it is measured
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: PlainFormat,
+    /// Print no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Options of `rehome move`.
+#[derive(Debug, Args, Clone)]
+pub struct MoveArgs {
+    /// A path inside the repository (default: the current directory)
+    #[arg(value_name = "SRC")]
+    pub source: Option<PathBuf>,
+    /// Where the copy is to be; must not exist, or be empty (default: a directory of the same name in the home
+    /// directory)
+    #[arg(value_name = "DEST")]
+    pub destination: Option<PathBuf>,
+    /// Show the plan and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Do not ask; needed where there is no terminal
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Print the move as a shell script that needs only git and coreutils, and change nothing
+    #[arg(long, conflicts_with_all = ["yes", "dry_run"])]
+    pub script: bool,
+    /// Copy everything, also what can be made again (`node_modules`, `target`, ...)
+    #[arg(long, conflicts_with = "only_tracked")]
+    pub all: bool,
+    /// Copy the git dir and tracked files with their local changes, and nothing else
+    #[arg(long)]
+    pub only_tracked: bool,
+    /// Move to a Windows drive, by the rules of that side
+    #[arg(long)]
+    pub to_windows: bool,
+    /// Filesystem types that the destination may have, separated by commas (default: local disks; with `--to-windows`
+    /// Windows drives)
+    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    pub target_fs: Vec<String>,
+    /// Form of plan and result
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: PlainFormat,
     /// Print no progress

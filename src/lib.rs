@@ -22,6 +22,7 @@ pub mod error;
 pub mod facts;
 pub mod judge;
 pub mod measure;
+pub mod migrate;
 pub mod progress;
 pub mod report;
 pub mod rules;

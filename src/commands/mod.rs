@@ -4,6 +4,7 @@ pub mod cached;
 pub mod check;
 pub mod documents;
 pub mod fs;
+pub mod move_;
 pub mod output;
 pub mod progress;
 pub mod supervise;
@@ -26,6 +27,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         None => check::run(&cli.check, out),
         Some(Command::Check(args)) => check::run(&args, out),
         Some(Command::Fs(args)) => fs::run(&args, out),
+        Some(Command::Move(args)) => move_::run(&args, out),
         Some(Command::Survey(args)) => survey::run(&args, out),
         Some(Command::Schema) => documents::write_schema(out),
         Some(Command::Completions(args)) => documents::write_completions(&args, out),

@@ -5,15 +5,21 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use etcetera::BaseStrategy;
 use rustix::process::Signal;
 
-use crate::cli::CheckArgs;
+use crate::advise::advise;
+use crate::cli::{CheckArgs, Primary};
 use crate::commands::progress;
 use crate::commands::supervise::{Event, emit};
 use crate::error::{EXIT_OK, Error};
-use crate::facts::Facts;
+use crate::facts::{Facts, Platform, Toolchain};
+use crate::judge::judge;
 use crate::measure::{self, Request, Workload};
 use crate::report::{Cost, Report, SCHEMA_VERSION};
+use crate::rules::RuleSet;
+use crate::rules::gather::{Budget, Observations, Purpose, gather};
+use crate::rules::live::{self, LiveSource};
 use crate::scan::RepoProfile;
 use crate::scan::access::Access;
 use crate::scan::filesystem::rules::FilesystemRuleSet;
@@ -58,6 +64,7 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn run(&mut self, out: &mut dyn Write) -> Result<(Report, measure::Outcome), Error> {
+        let rules = RuleSet::load(&self.args.rules)?;
         let system = System::live(FilesystemRuleSet::builtin()?)?;
         let given = self.args.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let profile = scan(&system.resolve_spelling(&given)?, &self.access)?;
@@ -65,12 +72,58 @@ impl Check<'_> {
         self.access.add_calls(location.calls_in_place);
         let mut report = self.first_report(&system, &profile, &location);
         self.interrupt.check()?;
+        let is_native = location.is_target && self.args.target.is_none();
+        let target = if is_native { None } else { self.target(&system, &location, &mut report)? };
+        let observations = self.gather(&rules, &profile, &mut report);
+        let judgement = judge(&observations, &rules, self.args.primary.map(toolchain_of));
+        report.facts.toolchain = Some(judgement.toolchain.clone());
+        report.facts.hazards = Some(judgement.hazard_facts());
+        report.evidence.clone_from(&judgement.evidence);
+        report.hazards.clone_from(&judgement.hazards);
+        report.notes.extend(judgement.settings_problem.clone());
         emit(out, &Event::Partial { report: Box::new(report.clone()) })?;
         emit(out, &Event::LeftTheMount)?;
-        let outcome = self.measure(&system, &profile, &location, &mut report)?;
+        let outcome = self.measure(&profile, target.as_deref(), &mut report)?;
         report.complete = outcome.complete;
+        if !outcome.interrupted {
+            let advice = advise(&report.facts, &judgement, &rules, &observations);
+            report.recommendation = Some(advice.recommendation);
+            report.tune = advice.tune;
+        }
         report.cost.wall_s = self.started.elapsed().as_secs_f64();
         Ok((report, outcome))
+    }
+
+    /// Reads what the rules need, and counts it.
+    fn gather(&self, rules: &RuleSet, profile: &RepoProfile, report: &mut Report) -> Observations {
+        let material = live::material(profile, &report.facts, rules);
+        let source = LiveSource::new(profile, &self.access);
+        let observations = gather(rules, material, &source, Budget::default(), Purpose { local: true });
+        let count = self.access.count();
+        report.cost.scan_calls_in_place = count.calls;
+        report.cost.scan_reads_in_place = count.reads;
+        report.cost.scan_bytes_in_place = count.bytes;
+        observations
+    }
+
+    /// Chooses where the copy goes and returns an existing directory there.
+    ///
+    /// In a container there may be no place at all; what to do then does not depend on figures, so the run goes on
+    /// without a copy. Everywhere else, and for a place that the user named, the refusal ends the run.
+    fn target(&self, system: &System, location: &Location, report: &mut Report) -> Result<Option<PathBuf>, Error> {
+        let request = TargetRequest::new(self.args.target.as_deref(), &self.args.target_fs, Some(location));
+        match choose_target(system, &request) {
+            Ok(target) => {
+                let directory = nearest_existing(Path::new(&target.site.real_path));
+                report.facts.target = Some(target);
+                Ok(Some(directory))
+            }
+            Err(error) if self.args.target.is_none() && report.facts.platform == Platform::Container => {
+                report.notes.push(format!("no copy was made: {error}"));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns a report with what scanning alone tells.
@@ -106,36 +159,21 @@ impl Check<'_> {
         }
     }
 
-    /// Measures and puts what came of it into the report.
-    ///
-    /// A repository that is on a local disk filesystem already is timed where it is, without a copy.
+    /// Measures and puts what came of it into the report; without a target in place alone.
     fn measure(
         &self,
-        system: &System,
         profile: &RepoProfile,
-        location: &Location,
+        target: Option<&Path>,
         report: &mut Report,
     ) -> Result<measure::Outcome, Error> {
         if self.args.no_measure {
             return Ok(measure::Outcome { complete: true, ..measure::Outcome::default() });
         }
-        let is_native = location.is_target && self.args.target.is_none();
-        let target_directory = if is_native {
-            std::env::temp_dir()
-        } else {
-            let request = TargetRequest::new(self.args.target.as_deref(), &self.args.target_fs, Some(location));
-            let target = choose_target(system, &request)?;
-            let directory = nearest_existing(Path::new(&target.site.real_path));
-            report.facts.target = Some(target);
-            directory
-        };
-        let cache_home = etcetera::base_strategy::choose_base_strategy().ok().map(|base| {
-            use etcetera::BaseStrategy;
-            base.cache_dir()
-        });
+        let cache_home = etcetera::choose_base_strategy().ok().map(|base| base.cache_dir());
+        let elsewhere = std::env::temp_dir();
         let request = Request {
             profile,
-            target: &target_directory,
+            target: target.unwrap_or(&elsewhere),
             cache_home: cache_home.as_deref(),
             budget: self.args.budget.saturating_sub(self.started.elapsed()),
             rounds: self.args.rounds,
@@ -144,10 +182,10 @@ impl Check<'_> {
             probe_program: Some(Path::new("/proc/self/exe")),
         };
         let bars = progress::for_terminal(self.args.quiet);
-        let mut outcome = if is_native {
-            measure::measure_in_place_only(&request, bars.as_ref(), &self.interrupt)?
-        } else {
+        let mut outcome = if target.is_some() {
             measure::measure(&request, bars.as_ref(), &self.interrupt)?
+        } else {
+            measure::measure_in_place_only(&request, bars.as_ref(), &self.interrupt)?
         };
         report.facts.measure = outcome.measurements.iter().map(|m| (m.workload.clone(), m.into())).collect();
         report.facts.repo.stat_dirty = outcome.stat_dirty;
@@ -155,6 +193,14 @@ impl Check<'_> {
         report.measurements = std::mem::take(&mut outcome.measurements);
         report.notes.append(&mut outcome.notes);
         Ok(outcome)
+    }
+}
+
+fn toolchain_of(side: Primary) -> Toolchain {
+    match side {
+        Primary::Linux => Toolchain::Linux,
+        Primary::Windows => Toolchain::Windows,
+        Primary::Either => Toolchain::Either,
     }
 }
 
