@@ -8,6 +8,7 @@ pub mod move_;
 pub mod output;
 pub mod progress;
 pub mod supervise;
+pub mod survey;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -27,6 +28,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Some(Command::Check(args)) => check::run(&args, out),
         Some(Command::Fs(args)) => fs::run(&args, out),
         Some(Command::Move(args)) => move_::run(&args, out),
+        Some(Command::Survey(args)) => survey::run(&args, out),
         Some(Command::Schema) => documents::write_schema(out),
         Some(Command::Completions(args)) => documents::write_completions(&args, out),
         Some(Command::Man(args)) => documents::write_man(&args, out),

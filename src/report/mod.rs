@@ -7,6 +7,7 @@ pub mod json;
 pub mod oneline;
 pub mod place;
 pub mod schema;
+pub mod survey;
 
 mod explain;
 mod measured;

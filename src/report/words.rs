@@ -268,7 +268,7 @@ pub(super) fn remarks(measurement: &Measurement) -> Vec<String> {
 
 fn predicted(sample: &Sample) -> String {
     match sample.sampled_s {
-        Some(sampled_s) => format!("predicted from a {} sample", format::seconds(sampled_s)),
+        Some(sampled_s) => format!("predicted from a {} sample", format::rough_seconds(sampled_s)),
         None => "predicted from a sample".to_owned(),
     }
 }
