@@ -68,7 +68,7 @@ pub fn run(args: &MoveArgs, out: &mut dyn Write) -> Result<u8, Error> {
         if let Some(blocker) = plan.blockers.first() {
             return Err(Error::refused(blocker.say.clone(), blocker.fix.clone()));
         }
-        out.write_all(migrate::script(&prepared).as_bytes()).map_err(Error::Output)?;
+        out.write_all(&migrate::script(&prepared)).map_err(Error::Output)?;
         return Ok(EXIT_OK);
     }
     if args.format == PlainFormat::Text {
