@@ -1,12 +1,13 @@
 //! Every value of a run, and the forms it is written in.
 
+pub mod bench;
 pub mod format;
 pub mod html;
 pub mod human;
 pub mod json;
 pub mod oneline;
-pub mod schema;
 pub mod place;
+pub mod schema;
 
 mod explain;
 mod measured;
