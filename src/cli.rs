@@ -1,12 +1,15 @@
 //! The command line: types and help text, no behaviour.
 
+mod bench;
+
+pub use bench::{BenchArgs, BenchFormat, SuiteName};
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::bench::result::Suite;
-use crate::units::{parse_bytes, parse_duration};
+use crate::units::parse_duration;
 
 /// Tell where a git repository should live, with numbers measured on it
 ///
@@ -31,9 +34,20 @@ pub enum Command {
     Fs(FsArgs),
     /// Measure synthetic work in directories side by side: small files, bulk data, streams, trees, git
     Bench(BenchArgs),
+    /// Copy a repository to where it should live, prove that the copy is right, and leave the old one as it was
+    Move(MoveArgs),
+    /// Print the JSON Schema of `--format json`
+    Schema,
+    /// Print a script that completes commands and options in a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    Man(ManArgs),
     /// Do the work of `check` and report it as events, for the process that watches over it
     #[command(name = "__worker", hide = true)]
     Worker(CheckArgs),
+    /// Make the calls on a repository's mount that another rehome asks for on standard input
+    #[command(name = "__probe", hide = true)]
+    Probe,
 }
 
 /// Options of `rehome check`.
@@ -78,12 +92,40 @@ pub struct CheckArgs {
     /// 20 inconclusive
     #[arg(long)]
     pub exit_code: bool,
+    /// Answer from the last result of this repository, in milliseconds and without measuring; silent when there is none,
+    /// when it is older than `MAX_AGE` (default 30d) or does not fit any more, when it was already shown, or when there is
+    /// nothing to do
+    ///
+    /// `REHOME_MUTE=1`, `git config rehome.mute true` (in one repository or `--global`) and `mute: true` in
+    /// `.rehome.yaml` keep it silent for good. Failures are silent, too: it is made for prompts and editors.
+    #[arg(long, value_name = "MAX_AGE", num_args = 0..=1, value_parser = max_age_or_path)]
+    pub cached: Option<Option<MaxAgeOrPath>>,
+    /// With `--cached`: measure in the background, at low priority, when there is no result that fits
+    #[arg(long, requires = "cached")]
+    pub refresh: bool,
+    /// Be the measurement in the background that `--refresh` starts
+    #[arg(long, hide = true)]
+    pub background: bool,
     /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
     /// Say more about what is done (may be repeated)
     #[arg(long, short, action = clap::ArgAction::Count)]
     pub verbose: u8,
+}
+
+/// The value of `--cached`; a path that follows it stays a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MaxAgeOrPath {
+    /// How old the result may be.
+    MaxAge(Duration),
+    /// A path inside the repository, as in `rehome --cached .`.
+    Path(PathBuf),
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a value parser returns a result")]
+fn max_age_or_path(text: &str) -> Result<MaxAgeOrPath, String> {
+    Ok(parse_duration(text).map_or_else(|_| MaxAgeOrPath::Path(PathBuf::from(text)), MaxAgeOrPath::MaxAge))
 }
 
 /// A side that the user names.
@@ -106,6 +148,8 @@ pub enum Format {
     Json,
     /// One line, or nothing when there is nothing to do
     Oneline,
+    /// A page with plots that needs no network
+    Html,
 }
 
 /// Form of an answer that is no report.
@@ -131,109 +175,58 @@ pub struct FsArgs {
     pub format: PlainFormat,
 }
 
-/// Options of `rehome bench`.
-///
-/// This writes: in a scratch directory of its own in each DIR, which is removed at the end.
+/// Options of `rehome completions`.
 #[derive(Debug, Args, Clone)]
-#[command(
-    after_help = "A scratch directory is made in each DIR and removed at the end, also after Ctrl-C; its path is printed."
-)]
-pub struct BenchArgs {
-    /// Directories to compare, any number (default: the current directory and the place that a move would go to)
-    #[arg(value_name = "DIR")]
-    pub places: Vec<PathBuf>,
-    /// Suites to run, separated by commas (default: all)
-    #[arg(long, value_name = "SUITES", value_delimiter = ',')]
-    pub suite: Vec<SuiteName>,
-    /// Files of the suite `small`
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    pub files: u64,
-    /// Size of each small file, for example 4096 or 4KiB
-    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = parse_small_size)]
-    pub size: u64,
-    /// Directories that the small files are spread over
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    pub dirs: u64,
-    /// Rounds that count, after one to warm up (default: 6, and 3 for `seq` and `stream`)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub rounds: Option<u32>,
-    /// Write each small file through to the disk before the next
-    #[arg(long)]
-    pub fsync: bool,
-    /// Length of the large file of `seq` and of the streams of `stream` (default: 512MiB and 64MiB)
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    pub bytes: Option<u64>,
-    /// Directory that `walk` reads instead of trees that it makes; nothing is written there (may be repeated)
+pub struct CompletionsArgs {
+    /// The shell that will run the script
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `rehome man`.
+#[derive(Debug, Args, Clone)]
+pub struct ManArgs {
+    /// Directory to write `rehome.1` and one page for each command into, instead of printing the first
     #[arg(long, value_name = "DIR")]
-    pub tree: Vec<PathBuf>,
-    /// Time that the whole run may take, for example 2m; what does not fit is made smaller, and that is said
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = parse_duration)]
-    pub budget: Duration,
-    /// Show saved results side by side instead of measuring
-    #[arg(
-        long,
-        value_name = "FILE",
-        num_args = 1..,
-        conflicts_with_all = ["places", "suite", "files", "size", "dirs", "rounds", "fsync", "bytes", "tree", "budget"]
-    )]
-    pub compare: Vec<PathBuf>,
-    /// Form of the answer on standard output
+    pub dir: Option<PathBuf>,
+}
+
+/// Options of `rehome move`.
+#[derive(Debug, Args, Clone)]
+pub struct MoveArgs {
+    /// A path inside the repository (default: the current directory)
+    #[arg(value_name = "SRC")]
+    pub source: Option<PathBuf>,
+    /// Where the copy is to be; must not exist, or be empty (default: a directory of the same name in the home
+    /// directory)
+    #[arg(value_name = "DEST")]
+    pub destination: Option<PathBuf>,
+    /// Show the plan and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Do not ask; needed where there is no terminal
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Print the move as a shell script that needs only git and coreutils, and change nothing
+    #[arg(long, conflicts_with_all = ["yes", "dry_run"])]
+    pub script: bool,
+    /// Copy everything, also what can be made again (`node_modules`, `target`, ...)
+    #[arg(long, conflicts_with = "only_tracked")]
+    pub all: bool,
+    /// Copy the git dir and tracked files with their local changes, and nothing else
+    #[arg(long)]
+    pub only_tracked: bool,
+    /// Move to a Windows drive, by the rules of that side
+    #[arg(long)]
+    pub to_windows: bool,
+    /// Filesystem types that the destination may have, separated by commas (default: local disks; with `--to-windows`
+    /// Windows drives)
+    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    pub target_fs: Vec<String>,
+    /// Form of plan and result
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub format: BenchFormat,
-    /// File that gets the result as JSON, as each round ends; with `--compare`, the answer itself
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Print neither progress nor where the scratch directories are
+    pub format: PlainFormat,
+    /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
-}
-
-/// A suite of `rehome bench`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SuiteName {
-    /// Create, read, stat and delete small files
-    Small,
-    /// Write and read one large file, create 2,000 small ones
-    Seq,
-    /// One writer fed by a pipe, in writes of 4 KiB to 4 MiB
-    Stream,
-    /// `du -s` over trees of 4,700 and 100,000 files
-    Walk,
-    /// `git status` in a repository of 1,000 files
-    Git,
-}
-
-impl From<SuiteName> for Suite {
-    fn from(name: SuiteName) -> Self {
-        match name {
-            SuiteName::Small => Self::Small,
-            SuiteName::Seq => Self::Seq,
-            SuiteName::Stream => Self::Stream,
-            SuiteName::Walk => Self::Walk,
-            SuiteName::Git => Self::Git,
-        }
-    }
-}
-
-/// Form of the answer of `rehome bench`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BenchFormat {
-    /// For a person
-    Text,
-    /// For a program; the names are a contract
-    Json,
-    /// One self-contained page
-    Html,
-}
-
-/// Parses the size of a small file; a file is held in memory, so there is a limit.
-fn parse_small_size(text: &str) -> Result<u64, String> {
-    const MAX_BYTES: u64 = 256 << 20;
-    let bytes = parse_bytes(text)?;
-    if bytes > MAX_BYTES {
-        return Err(format!(
-            "`{text}` is no small file: at most 256MiB; `--suite seq --bytes {text}` writes a large one"
-        ));
-    }
-    Ok(bytes)
 }

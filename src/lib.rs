@@ -11,6 +11,7 @@
 //! | [`rules`], [`judge`] | which toolchain is primary, and what would a move break? pure |
 //! | [`advise`] | what should be done? pure |
 //! | [`report`] | every value of a run, written as text or JSON into a given writer |
+//! | [`state`] | the last report of each repository, for prompts and editors |
 //! | [`commands`], [`cli`] | the command line; the only place that joins the stages |
 //!
 //! `tests/layers.rs` reads the `crate::` paths in the sources and fails when a module looks upwards.
@@ -23,9 +24,11 @@ pub mod error;
 pub mod facts;
 pub mod judge;
 pub mod measure;
+pub mod migrate;
 pub mod progress;
 pub mod report;
 pub mod rules;
 pub mod scan;
 pub mod signals;
+pub mod state;
 pub mod units;

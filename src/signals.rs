@@ -32,7 +32,7 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns the flag itself, for what waits on it.
+    /// Returns the flag itself, for loops that know no other type.
     #[must_use]
     pub fn flag(&self) -> &AtomicBool {
         &self.0

@@ -15,6 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["advise"],
     &["migrate"],
     &["report"],
+    &["state"],
     &["cli"],
     &["commands"],
 ];

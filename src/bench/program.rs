@@ -33,7 +33,7 @@ pub(super) fn command(program: &Path, dir: &Path) -> Command {
 /// [`Error::Interrupted`] on a signal; [`Error::Refused`] when it takes too long; [`Error::Io`] when it cannot start.
 pub(super) fn run(command: Command, interrupt: &Interrupt) -> Result<Run, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
-    match process::run(command, Vec::new(), Instant::now() + LIMIT, interrupt.flag()) {
+    match process::run(command, Vec::new(), Instant::now() + LIMIT, interrupt) {
         Ok(End::Done(run)) => Ok(run),
         Ok(End::Interrupted) => Err(Error::Interrupted),
         Ok(End::TimedOut(after)) => Err(Error::refused(

@@ -13,7 +13,7 @@ mod explain;
 mod measured;
 mod page;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod words;
 
 pub use html::write_html;
