@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["units", "error", "facts", "progress", "signals"],
     &["scan"],
-    &["measure"],
+    &["measure", "bench"],
     &["rules"],
     &["judge"],
     &["advise"],
