@@ -1,10 +1,10 @@
 //! Writes a saved JSON report in another form, to look at what the forms look like.
 //!
-//! `cargo run --example render -- REPORT.json text|explain|json|oneline [COLUMNS] [color]`
+//! `cargo run --example render -- REPORT.json text|explain|json|oneline|html [COLUMNS] [color]`
 
 use std::io::{self, Write};
 
-use rehome::report::{Report, Style, write_human, write_json, write_oneline};
+use rehome::report::{Report, Style, write_html, write_human, write_json, write_oneline};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = &mut io::stdout().lock();
     match form {
         "json" => write_json(&report, out)?,
+        "html" => write_html(&report, out)?,
         "oneline" => write_oneline(&report, out)?,
         form => write_human(&report, &Style { color, width, explain: form == "explain", unicode: true }, out)?,
     }

@@ -43,6 +43,8 @@ pub use session::{CopyFacts, Outcome, Request, Workload, measure, measure_in_pla
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::facts::WorkloadFacts;
+
 /// One workload, measured at both places.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
@@ -76,6 +78,20 @@ pub struct Measurement {
     /// What a reader must know about these figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+impl From<&Measurement> for WorkloadFacts {
+    fn from(measured: &Measurement) -> Self {
+        Self {
+            in_place_s: Some(measured.in_place.median),
+            in_copy_s: measured.in_copy.as_ref().map(|sample| sample.median),
+            speedup: measured.speedup.map(|speedup| speedup.mid),
+            speedup_low: measured.speedup.map(|speedup| speedup.low),
+            speedup_high: measured.speedup.map(|speedup| speedup.high),
+            saved_s: measured.saved_s,
+            complete: measured.in_place.method != Method::AtLeast,
+        }
+    }
 }
 
 /// The timings of one workload at one place.

@@ -1,22 +1,27 @@
 //! Every value of a run, and the forms it is written in.
 
-pub mod format;
+pub mod bench;
+pub mod html;
 pub mod human;
 pub mod json;
 pub mod oneline;
 pub mod place;
+pub mod schema;
+pub mod survey;
 
 mod explain;
 mod measured;
 mod page;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod words;
 
+pub use html::write_html;
 pub use human::write_human;
 pub use json::write_json;
 pub use oneline::write_oneline;
 pub use page::Style;
+pub use schema::write_schema;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +37,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// One run of `rehome check`; the same names as in the JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// See [`SCHEMA_VERSION`].
+    /// Version of these names; it changes when one changes its meaning or goes away.
     pub schema_version: u32,
     /// Version of the program that made it.
     pub rehome_version: String,

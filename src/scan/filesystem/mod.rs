@@ -10,6 +10,7 @@ pub mod platform;
 pub mod rules;
 pub mod spelling;
 pub mod target;
+mod wsl;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,11 +25,6 @@ use self::rules::{Classification, FilesystemRuleSet, MountFacts};
 use self::spelling::{Untranslated, WindowsPath};
 use crate::error::{Error, printable, printable_text};
 use crate::facts::{FilesystemClass, Platform, Site};
-
-/// Where WSL links each virtiofs share's name to the Windows path that it shows.
-const WSL_SHARES: &str = "/run/wsl/virtiofs";
-/// Where WSL mounts drives unless `/etc/wsl.conf` says otherwise; used in hints, never to classify.
-const DEFAULT_AUTOMOUNT_ROOT: &str = "/mnt/";
 
 /// The mounts, the platform and the rules of one run; read once.
 #[derive(Debug)]
@@ -85,7 +81,8 @@ impl System {
         let table = kernel::read_mount_table()?;
         let signs = Signs { system: Some(SystemSigns::collect()), ..Signs::of_table(&table) };
         let platform = platform::judge(&signs);
-        let shares = if platform.platform == Platform::Wsl2 { read_shares(Path::new(WSL_SHARES)) } else { Vec::new() };
+        let shares =
+            if platform.platform == Platform::Wsl2 { wsl::read_shares(Path::new(wsl::SHARES)) } else { Vec::new() };
         let distro = std::env::var("WSL_DISTRO_NAME").ok().filter(|name| !name.is_empty());
         Ok(Self {
             table,
@@ -207,7 +204,7 @@ impl System {
         if !self.is_live || !matches!(self.platform.platform, Platform::Wsl1 | Platform::Wsl2) {
             return None;
         }
-        let (letter, folder) = drive_folder(path, &self.automount_root())?;
+        let (letter, folder) = wsl::drive_folder(path, &self.automount_root())?;
         let Lookup::Mount(mount) = self.table.lookup(&folder) else { return None };
         let is_mounted =
             mount.mount_point == folder || self.table.mounts.iter().any(|mount| mount.mount_point.starts_with(&folder));
@@ -306,18 +303,15 @@ impl System {
         spelling::windows_path(real, mount, is_windows, &self.shares, distro).map(|path| path.to_string())
     }
 
-    /// Where WSL mounts drives: what its own mounts say, else its configuration, else its default.
     fn automount_root(&self) -> PathBuf {
-        let of_mounts = self.table.mounts.iter().find_map(|mount| mount.option("symlinkroot")).map(PathBuf::from);
-        let of_config = || automount_root_of(&fs::read_to_string("/etc/wsl.conf").unwrap_or_default());
-        of_mounts.or_else(of_config).unwrap_or_else(|| PathBuf::from(DEFAULT_AUTOMOUNT_ROOT))
+        wsl::automount_root(&self.table)
     }
 
     fn untranslated(&self, windows: &WindowsPath, problem: Untranslated) -> Error {
         let spelt = printable_text(&windows.to_string());
         match problem {
             Untranslated::NotMounted => match windows {
-                WindowsPath::Drive { letter, .. } => drive_not_mounted(*letter, &spelt, &self.automount_root()),
+                WindowsPath::Drive { letter, .. } => wsl::drive_not_mounted(*letter, &spelt, &self.automount_root()),
                 _ => Error::refused(
                     format!("nothing that is mounted here shows `{spelt}`"),
                     format!("mount the share (`sudo mount -t drvfs '{spelt}' DIR`), or give the path on Linux"),
@@ -340,40 +334,30 @@ impl System {
     /// Says what is wrong with a path that the kernel could not reach.
     fn unreachable(&self, path: &Path, error: io::Error) -> Error {
         let lookup = self.table.lookup(&normalize(path));
+        let is_gone = |errno: Errno| {
+            let gone = [Errno::NOTCONN, Errno::CONNABORTED, Errno::STALE, Errno::HOSTDOWN, Errno::TIMEDOUT];
+            gone.contains(&errno)
+        };
         match (kernel::errno(&error), lookup) {
-            (Some(Errno::NOTCONN | Errno::STALE | Errno::HOSTDOWN | Errno::TIMEDOUT), Lookup::Mount(mount)) => {
-                Error::refused(
-                    format!(
-                        "the mount at `{}` ({} from `{}`) does not answer: {error}",
-                        printable(&mount.mount_point),
-                        printable_text(&mount.fstype),
-                        printable_text(&mount.source)
-                    ),
-                    format!(
-                        "unmount it (`sudo umount -l {}`), mount it again, and run rehome again",
-                        printable(&mount.mount_point)
-                    ),
-                )
-            }
+            (Some(errno), Lookup::Mount(mount)) if is_gone(errno) => Error::refused(
+                format!(
+                    "the mount at `{}` ({} from `{}`) does not answer: {error}",
+                    printable(&mount.mount_point),
+                    printable_text(&mount.fstype),
+                    printable_text(&mount.source)
+                ),
+                format!(
+                    "unmount it (`sudo umount -l {}`), mount it again, and run rehome again",
+                    printable(&mount.mount_point)
+                ),
+            ),
             (Some(Errno::NOENT), _) => match self.unmounted_drive(&normalize(path)) {
-                Some(letter) => drive_not_mounted(letter, &printable(path), &self.automount_root()),
+                Some(letter) => wsl::drive_not_mounted(letter, &printable(path), &self.automount_root()),
                 None => Error::io("find", path, error),
             },
             _ => Error::io("find", path, error),
         }
     }
-}
-
-fn drive_not_mounted(letter: char, path: &str, automount_root: &Path) -> Error {
-    let folder = automount_root.join(letter.to_ascii_lowercase().to_string());
-    Error::refused(
-        format!("cannot find `{path}`: drive {letter}: is not mounted"),
-        format!(
-            "mount it with `sudo mount -t drvfs {letter}: {}`; if WSL should have done so, look at `[automount]` in \
-             /etc/wsl.conf and at `virtiofs` in .wslconfig",
-            printable(folder)
-        ),
-    )
 }
 
 fn automount(mount: &Mount) -> Error {
@@ -382,39 +366,6 @@ fn automount(mount: &Mount) -> Error {
         format!("`{point}` is an automount point, and nothing is mounted there"),
         format!("open it once (`ls {point}/`), see why its mount does not come up, and run rehome again"),
     )
-}
-
-/// Returns the drive letter and the drive's folder, when `path` is at or below `<root>/<letter>`.
-fn drive_folder(path: &Path, root: &Path) -> Option<(char, PathBuf)> {
-    let name = path.strip_prefix(root).ok()?.components().next()?.as_os_str().to_str()?;
-    let mut chars = name.chars();
-    let letter = chars.next().filter(char::is_ascii_alphabetic)?;
-    chars.next().is_none().then(|| (letter.to_ascii_uppercase(), root.join(name)))
-}
-
-/// Returns `root` of the section `[automount]` of a wsl.conf.
-fn automount_root_of(config: &str) -> Option<PathBuf> {
-    let mut is_automount = false;
-    for line in config.lines().map(str::trim) {
-        if line.starts_with('[') {
-            is_automount = line.eq_ignore_ascii_case("[automount]");
-        } else if let Some((key, value)) = line.split_once('=').filter(|_| is_automount)
-            && key.trim() == "root"
-        {
-            return Some(PathBuf::from(value.trim().trim_matches('"')));
-        }
-    }
-    None
-}
-
-/// Lists WSL's virtiofs shares: name, and the Windows path where the entry is a link to one.
-fn read_shares(dir: &Path) -> Vec<(String, Option<String>)> {
-    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
-    let share = |entry: fs::DirEntry| {
-        let path = fs::read_link(entry.path()).ok().and_then(|path| path.to_str().map(str::to_owned));
-        Some((entry.file_name().to_str()?.to_owned(), path))
-    };
-    entries.filter_map(Result::ok).filter_map(share).collect()
 }
 
 /// A path as text; bytes that are no UTF-8 are replaced, which JSON needs.
@@ -496,26 +447,52 @@ mod tests {
         assert!(linux.locate(Path::new(r"C:\src")).unwrap_err().to_string().contains("relative"));
     }
 
-    #[test]
-    fn the_folder_of_a_drive_is_told_by_the_automount_root() {
-        let folder = |path: &str, root: &str| drive_folder(Path::new(path), Path::new(root));
-        assert_eq!(folder("/mnt/c/src/app", "/mnt/"), Some(('C', "/mnt/c".into())));
-        assert_eq!(folder("/c", "/"), Some(('C', "/c".into())));
-        assert_eq!(folder("/mnt/cache/app", "/mnt/"), None);
-        assert_eq!(folder("/home/c", "/mnt/"), None);
-        let config = "[boot]\nroot = /no\n[automount]\nenabled = true\nroot = \"/win/\"\n";
-        assert_eq!(automount_root_of(config), Some("/win/".into()));
-        assert_eq!(automount_root_of("[boot]\nroot=/x\n"), None);
+    /// The running system, taken for WSL 2 with its drives below `root`.
+    fn live_wsl(root: &Path) -> System {
+        let mut system = live();
+        let id = system.table.root().unwrap().id.unwrap();
+        let drive = format!(
+            "999999 {id} 0:999 / {}/d rw - 9p D:\\134 rw,aname=drvfs;path=D:\\;symlinkroot={}/,trans=fd\n",
+            root.display(),
+            root.display()
+        );
+        system.table.mounts.extend(MountTable::parse(drive.as_bytes()).mounts);
+        system.platform.platform = Platform::Wsl2;
+        system.distro = Some("Ubuntu".to_owned());
+        system
     }
 
     #[test]
-    fn shares_are_read_with_the_paths_that_they_link_to() {
+    fn the_empty_folder_of_a_drive_that_did_not_come_up_is_told_apart() {
         let dir = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink(r"C:\", dir.path().join("3f2b")).unwrap();
-        fs::write(dir.path().join("tag"), "").unwrap();
-        let mut shares = read_shares(dir.path());
-        shares.sort();
-        assert_eq!(shares, [("3f2b".to_owned(), Some(r"C:\".to_owned())), ("tag".to_owned(), None)]);
-        assert!(read_shares(&dir.path().join("missing")).is_empty());
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("c")).unwrap();
+        fs::create_dir_all(root.join("e/linux-files")).unwrap();
+        let system = live_wsl(&root);
+
+        let error = system.locate(&root.join("c/src/app")).unwrap_err();
+        assert!(error.to_string().ends_with("drive C: is not mounted"), "{error}");
+        let folder = system.locate(&root.join("c")).unwrap();
+        assert_ne!(folder.site.class, FilesystemClass::WindowsDrive);
+        assert_eq!(folder.notes.len(), 1);
+
+        // A folder with something in it is a folder, and so is one whose name is no letter.
+        for path in ["e/linux-files", "e/missing", "cache/app", "d/src"] {
+            assert_eq!(system.unmounted_drive(&root.join(path)), None, "{path}");
+        }
+        assert!(matches!(system.locate(&root.join("e/missing")), Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn a_place_in_another_distribution_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let system = live_wsl(&dir.path().canonicalize().unwrap());
+        let error = system.locate(Path::new(r"\\wsl$\Debian\home")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            r"`\\wsl.localhost\Debian\home` is in the distribution Debian, and rehome runs in Ubuntu"
+        );
+        let location = system.locate(Path::new("//wsl.localhost/Ubuntu/proc")).unwrap();
+        assert_eq!(location.site.path, "/proc");
     }
 }

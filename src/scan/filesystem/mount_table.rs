@@ -358,3 +358,135 @@ pub fn normalize(path: &Path) -> PathBuf {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn found(table: &str, path: &str) -> Option<String> {
+        match MountTable::parse(table.as_bytes()).lookup(Path::new(path)) {
+            Lookup::Mount(mount) => Some(mount.source.clone()),
+            Lookup::Automount(_) => Some("automount".to_owned()),
+            Lookup::Nothing => None,
+        }
+    }
+
+    #[test]
+    fn both_forms_are_taken_apart_from_both_ends() {
+        let with_ids = r"56 52 0:52 /sub\040dir /mnt/a\040b rw,noatime shared:2 master:1 - 9p C:\134 ro,aname=drvfs;path=C:\a - b c,trans=fd";
+        let table = MountTable::parse(with_ids.as_bytes());
+        assert_eq!(table.form, Form::MountInfo);
+        assert_eq!(
+            table.mounts,
+            [Mount {
+                id: Some(56),
+                parent: Some(52),
+                device: Some((0, 52)),
+                root: Some("/sub dir".into()),
+                mount_point: "/mnt/a b".into(),
+                fstype: "9p".to_owned(),
+                source: r"C:\".to_owned(),
+                options: r"ro,noatime,aname=drvfs;path=C:\a - b c,trans=fd".to_owned(),
+                is_read_only: true,
+            }]
+        );
+        let without = r"C:\134 /mnt/a\040b 9p rw,aname=drvfs;path=C:\a 0 0 b,trans=fd 0 0";
+        let mount = &MountTable::parse(without.as_bytes()).mounts[0];
+        assert_eq!(mount.options, r"rw,aname=drvfs;path=C:\a 0 0 b,trans=fd");
+        assert_eq!(mount.option("path"), Some(r"C:\a 0 0 b"));
+        assert_eq!(mount.option("trans"), Some("fd"));
+        assert_eq!((mount.option("aname"), mount.option("absent")), (Some("drvfs"), None));
+    }
+
+    #[test]
+    fn a_source_may_be_empty_and_a_table_indented() {
+        let table = MountTable::parse(b" /a fuse rw 0 0\n1 2 0:3 / /b rw - fuse  rw\n   /dev/sda1 / ext4 rw 0 0\n");
+        let points: Vec<_> =
+            table.mounts.iter().map(|mount| (mount.source.as_str(), mount.mount_point.as_path())).collect();
+        assert_eq!(points, [("", Path::new("/a")), ("/dev/sda1", Path::new("/"))]);
+        // A line of the other form does not join in.
+        assert_eq!(table.malformed_lines, [2]);
+        let table = MountTable::parse(b"1 2 0:3 / /b rw - fuse  rw\n");
+        assert_eq!((table.mounts[0].source.as_str(), table.mounts[0].options.as_str()), ("", "rw"));
+    }
+
+    #[test]
+    fn parents_decide_what_is_seen_and_not_the_order() {
+        // The child is listed before its parent, and a hidden mount has the longer mount point.
+        let table = "3 2 0:3 / /a/b rw - xfs inner rw\n1 0 0:1 / / rw - ext4 root rw\n\
+            2 1 0:2 / /a rw - xfs outer rw\n4 1 0:4 / /a/b rw - xfs hidden rw\n";
+        assert_eq!(found(table, "/a/b/c").as_deref(), Some("inner"));
+        assert_eq!(found(table, "/a/x").as_deref(), Some("outer"));
+        assert_eq!(found(table, "/ab").as_deref(), Some("root"));
+    }
+
+    #[test]
+    fn the_uppermost_of_stacked_mounts_is_seen() {
+        let table = "1 0 0:1 / / rw - rootfs rootfs rw\n2 1 0:2 / / rw - ext4 disk rw\n3 2 0:3 / /a rw - xfs one rw\n\
+            4 3 0:4 / /a rw - xfs two rw\n5 4 0:5 / /a rw - xfs three rw\n";
+        assert_eq!(found(table, "/").as_deref(), Some("disk"));
+        assert_eq!(found(table, "/a/x").as_deref(), Some("three"));
+        let without = "rootfs / rootfs rw 0 0\ndisk / ext4 rw 0 0\none /a xfs rw 0 0\ntwo /a xfs rw 0 0\n";
+        assert_eq!(found(without, "/").as_deref(), Some("disk"));
+        assert_eq!(found(without, "/a").as_deref(), Some("two"));
+    }
+
+    #[test]
+    fn a_table_whose_parents_are_cut_out_or_run_in_a_circle_still_answers() {
+        assert_eq!(found("9 8 0:9 / /a rw - xfs orphan rw\n", "/a/b").as_deref(), Some("orphan"));
+        assert_eq!(found("9 8 0:9 / /a rw - xfs orphan rw\n", "/b"), None);
+        let circle = "1 2 0:1 / / rw - ext4 one rw\n2 1 0:2 / / rw - ext4 two rw\n3 3 0:3 / /a rw - xfs own rw\n";
+        assert_eq!(found(circle, "/a").as_deref(), Some("own"));
+        let twice = "7 1 0:1 / /a rw - xfs one rw\n7 1 0:2 / /a rw - xfs two rw\n1 0 0:3 / / rw - ext4 root rw\n";
+        assert_eq!(found(twice, "/a").as_deref(), Some("two"));
+    }
+
+    #[test]
+    fn an_automount_point_is_never_the_answer() {
+        let with_ids =
+            "1 0 0:1 / / rw - ext4 root rw\n2 1 0:2 / /nas rw - autofs systemd-1 rw\n3 2 0:3 / /nas rw - nfs4 srv rw\n";
+        assert_eq!(found(with_ids, "/nas/x").as_deref(), Some("srv"));
+        let (trigger, real) = ("systemd-1 /nas autofs rw 0 0\n", "srv /nas nfs4 rw 0 0\n");
+        assert_eq!(found(&format!("{trigger}{real}"), "/nas/x").as_deref(), Some("srv"));
+        assert_eq!(found(&format!("{real}{trigger}"), "/nas/x").as_deref(), Some("srv"));
+        assert_eq!(found(&format!("root / ext4 rw 0 0\n{trigger}"), "/nas/x").as_deref(), Some("automount"));
+        assert_eq!(found(&format!("root / ext4 rw 0 0\n{trigger}"), "/nasty").as_deref(), Some("root"));
+        let indirect = "root / ext4 rw 0 0\nauto.home /home autofs rw 0 0\nsrv:/me /home/me nfs rw 0 0\n";
+        assert_eq!(found(indirect, "/home/me/app").as_deref(), Some("srv:/me"));
+    }
+
+    /// As the kernel escapes the source and the mount point.
+    fn escape(text: &str) -> String {
+        text.bytes().fold(String::new(), |out, byte| match byte {
+            b' ' | b'\t' | b'\n' | b'\\' | b'#' => format!("{out}\\{byte:03o}"),
+            _ => out + &char::from(byte).to_string(),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_table_makes_the_parser_or_the_lookup_panic(
+            lines in prop::collection::vec("([0-4] [0-4] [0-9]:[0-9] / )?/?[a-b/]{0,3} ?[ -~]{0,30}( 0 0)?", 0..8),
+            path in "(/[a-b]){0,3}",
+        ) {
+            let table = MountTable::parse(lines.join("\n").as_bytes());
+            let _ = table.lookup(Path::new(&path));
+        }
+
+        #[test]
+        fn what_the_kernel_escapes_comes_back(source in "[ -~\t\n]{0,20}", point in "/[ -~\t\n]{0,20}") {
+            let line = format!("{} {} 9p rw 0 0", escape(&source), escape(&point));
+            let table = MountTable::parse(line.as_bytes());
+            prop_assert_eq!(&table.mounts[0].source, &source);
+            prop_assert_eq!(&table.mounts[0].mount_point, Path::new(&point));
+        }
+
+        #[test]
+        fn options_of_9p_are_kept_whatever_they_hold(options in "[!-~]([ -~]{0,40}[!-~])?") {
+            let mounts = MountTable::parse(format!("s /p 9p {options} 0 0").as_bytes());
+            prop_assert_eq!(&mounts.mounts[0].options, &options);
+        }
+    }
+}

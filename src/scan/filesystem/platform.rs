@@ -72,10 +72,12 @@ const NEEDED: i32 = 2;
 /// The same for containers in a saved table, where the type of the root is often the only sign there can be.
 const NEEDED_CONTAINER_TABLE: i32 = 1;
 
-/// A root disk of WSL 2: a whole SCSI disk without partitions; `sda` is the utility distribution's.
-static WHOLE_SCSI_DISK: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^/dev/sd[b-z]$").ok());
-/// The name that WSL gives to a drive over virtiofs: `drvfs`, `drvfsa`, `drvfsC0`, `drvfsaC0`.
-static WSL_VIRTIOFS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^drvfsa?([A-Za-z][0-9]+)?$").ok());
+/// A root disk of WSL 2: a whole SCSI disk without partitions.
+static WHOLE_SCSI_DISK: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^/dev/sd[a-z]$").ok());
+/// The name that WSL gives to a drive over virtiofs: `drvfs`, `drvfsa`, `drvfsC0`, `drvfsaC0`, or a GUID.
+static WSL_VIRTIOFS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(drvfsa?([A-Za-z][0-9]+)?|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$").ok()
+});
 
 impl Signs {
     /// Collects the signs that a mount table holds.
@@ -321,6 +323,13 @@ mod tests {
     fn a_system_container_counts_as_linux() {
         assert!(!is_container_cgroup("1:name=systemd:/lxc.payload.penguin/init.scope"));
         assert!(is_container_cgroup("0::/system.slice/docker-0123.scope"));
+    }
+
+    #[test]
+    fn a_share_named_by_a_guid_needs_a_second_sign() {
+        let share = "3f2b7c10-5d6e-4f81-9a0b-1c2d3e4f5a6b /w virtiofs rw 0 0\n";
+        assert_eq!(judge(&signs(&format!("/dev/vda1 / ext4 rw 0 0\n{share}"))).platform, Platform::Linux);
+        assert_eq!(judge(&signs(&format!("/dev/sdd / ext4 rw 0 0\n{share}"))).platform, Platform::Wsl2);
     }
 
     #[test]

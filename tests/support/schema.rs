@@ -1,0 +1,15 @@
+//! Checks JSON against the published schema.
+
+use serde_json::Value;
+
+/// Where the schema is in the repository.
+pub(crate) const SCHEMA_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/report.schema.json");
+
+/// Panics with every violation when a report in JSON does not match the published schema.
+pub(crate) fn assert_valid_report(report: &Value) {
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(SCHEMA_PATH).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let violations: Vec<String> =
+        validator.iter_errors(report).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(violations.is_empty(), "the report does not match its schema:\n{}", violations.join("\n"));
+}
