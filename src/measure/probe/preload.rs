@@ -15,8 +15,9 @@ use crate::measure::shape::{Cursor, Shape};
 
 /// Share of the time for calls in series, which tell how many requests the server works on at once.
 const SERIAL_SHARE: f64 = 0.12;
-/// Passes over the same entries: the first may be cold.
-const PASSES: usize = 2;
+/// Share of the rest for the first pass, which may be cold; the second one over the same entries takes as long, and both
+/// run over by a call.
+const FIRST_SHARE: f64 = 0.42;
 /// Fewest recorded calls of a thread in a pass.
 const FEWEST_CALLS: usize = 2;
 
@@ -29,16 +30,18 @@ pub fn sample(worktree: BorrowedFd, index: &RawIndex, shape: &Shape, limit: Dura
     let started = Instant::now();
     let threads = shape.ranges.len();
     let serial_limit = if threads > 1 { limit.mul_f64(SERIAL_SHARE) } else { Duration::ZERO };
-    let pass_limit = limit.saturating_sub(serial_limit) / u32::try_from(PASSES).unwrap_or(1);
-    let mut passes = vec![pass(worktree, index, shape, &vec![usize::MAX; threads], Some(pass_limit))];
+    let parallel_limit = limit.saturating_sub(serial_limit);
+    let left = || parallel_limit.saturating_sub(started.elapsed());
+    let first_limit = parallel_limit.mul_f64(FIRST_SHARE);
+    let mut passes = vec![pass(worktree, index, shape, &vec![usize::MAX; threads], Some(first_limit))];
     let counts: Vec<usize> = passes[0].threads.iter().map(|thread| thread.calls).collect();
-    // The same entries again; with a limit of its own, should the mount have become slower.
-    passes.push(pass(worktree, index, shape, &counts, Some(pass_limit * 2)));
+    // The same entries again, as far as the time goes should the mount have become slower.
+    passes.push(pass(worktree, index, shape, &counts, Some(left())));
     let first = predict(shape, &passes[0].blocks(), threads_f(threads));
     let second = predict(shape, &passes[1].blocks(), threads_f(threads));
     let is_cold = counting(&[first, second]).len() < 2;
     if is_cold {
-        passes.push(pass(worktree, index, shape, &counts, Some(pass_limit)));
+        passes.push(pass(worktree, index, shape, &counts, Some(left())));
     }
     let serial = serial(worktree, index, shape, serial_limit);
     let mut part = evaluate(shape, &passes, &serial);

@@ -19,8 +19,8 @@ use crate::measure::settings::Untracked;
 use crate::measure::shape::Work;
 use crate::measure::sweep::{DIRECTORY, DIRECTORY_BUFFER, c_path};
 
-/// Passes over the same directories: the first may be cold.
-const PASSES: u32 = 2;
+/// Share of the time for the first pass, which may be cold; the second one over the same directories takes as long.
+const FIRST_SHARE: f64 = 0.45;
 /// Children of the root that are always in the sample: a large untracked directory is mostly one of the root's.
 const MOST_FORCED: usize = 32;
 /// Untracked directories that are entered in all; a tree without bound must not eat the sample.
@@ -61,7 +61,8 @@ pub fn sample(search: Search, limit: Duration) -> Part {
     let order = order(search.files);
     let forced = forced(search.files);
     let mut walker = Walker::new(search);
-    let deadline = started + limit / PASSES;
+    let deadline = started + limit.mul_f64(FIRST_SHARE);
+    let left = || limit.saturating_sub(started.elapsed());
     let mut first = Vec::new();
     for (turn, dir) in order.iter().enumerate() {
         if turn >= forced + FEWEST && Instant::now() >= deadline {
@@ -70,12 +71,12 @@ pub fn sample(search: Search, limit: Duration) -> Part {
         first.push(walker.timed(*dir as usize));
     }
     let mut passes = vec![first];
-    passes.push(walker.again(&order, passes[0].len(), limit));
+    passes.push(walker.again(&order, passes[0].len(), left()));
     let others = others(search.files, &order[forced.min(order.len())..]);
     let whole = Whole { dirs: order.len(), forced, others };
     let times: Vec<f64> = passes.iter().map(|pass| whole.predict(pass)).collect();
     if counting(&times).len() < 2 {
-        passes.push(walker.again(&order, passes[0].len(), limit));
+        passes.push(walker.again(&order, passes[0].len(), left()));
     }
     let mut part = evaluate(&whole, &passes);
     part.is_bounded = walker.is_bounded;
@@ -201,7 +202,7 @@ impl<'a> Walker<'a> {
         self.entered = 0;
         let mut visits = Vec::with_capacity(count);
         for dir in order.iter().take(count) {
-            if Instant::now() >= deadline && visits.len() >= count / 2 {
+            if Instant::now() >= deadline && visits.len() >= FEWEST {
                 break;
             }
             visits.push(self.timed(*dir as usize));
