@@ -213,10 +213,15 @@ impl Session<'_> {
         times_each: bool,
     ) -> Result<(Pass, Option<Latency>), Halt> {
         let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let limit_s = self.share_s(1.0);
+        let limit_s = self.pass_limit_s();
         let leave_out = leave_out.to_vec();
         let ask = Ask::Stat { count: number(count), within: number(within), leave_out, times_each, limit_s };
         self.passed(&ask)
+    }
+
+    /// Returns how long one pass may take: it is planned to take a seventh of the share, and may take the whole.
+    fn pass_limit_s(&self) -> f64 {
+        self.workload_share_s()
     }
 
     fn passed(&mut self, ask: &Ask) -> Result<(Pass, Option<Latency>), Halt> {
@@ -243,7 +248,7 @@ impl Session<'_> {
         #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
         let calls = self.files.paths.len() as f64 / self.files.dirs.len() as f64 + CALLS_A_DIRECTORY;
         let count = affordable(share_s, self.calibration.mean_s * calls, self.files.dirs.len());
-        let ask = Ask::Walk { count: u32::try_from(count).unwrap_or(u32::MAX), limit_s: self.share_s(1.0) };
+        let ask = Ask::Walk { count: u32::try_from(count).unwrap_or(u32::MAX), limit_s: self.pass_limit_s() };
         let list = choose_dirs(&self.files, count);
         let warm_up = self.passed(&ask)?.0;
         let mut sides = Sides::new("walk");
