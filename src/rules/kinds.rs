@@ -337,6 +337,9 @@ pub struct ExtractorPlan {
     pub at_most: usize,
     /// Bytes read of each file; a longer file is unknown.
     pub max_bytes: usize,
+    /// Whether the files that are read speak for those that are not; otherwise these leave the values unknown.
+    #[serde(default)]
+    pub sample: bool,
 }
 
 /// Inputs of a rule and what must come of them.
