@@ -386,6 +386,9 @@ pub struct Example {
     /// Hazards that fired.
     #[serde(default)]
     pub hazards: Vec<RuleId>,
+    /// Sides of which a strong trace fired.
+    #[serde(default)]
+    pub traces: Vec<Toolchain>,
 }
 
 impl RebuildableRule {
