@@ -10,6 +10,14 @@ pub trait Progress: Sync {
     fn advance(&self, done: u64);
     /// The current phase is over; what was drawn for it goes away.
     fn end(&self);
+    /// A phase begins that moves so many files and bytes; its pace is told in bytes.
+    fn begin_transfer(&self, phase: &str, _files: u64, bytes: u64) {
+        self.begin(phase, Some(bytes));
+    }
+    /// So many files and bytes of the current transfer are done.
+    fn transferred(&self, _files: u64, bytes: u64) {
+        self.advance(bytes);
+    }
 }
 
 /// Says nothing; for scripts, tests and output that is no terminal.

@@ -55,6 +55,28 @@ impl Progress for Bars {
         });
     }
 
+    fn begin_transfer(&self, phase: &str, files: u64, bytes: u64) {
+        self.begin(phase, Some(bytes));
+        self.with_current(|current| {
+            if let Some(bar) = current {
+                bar.set_style(transfer_style());
+                bar.set_prefix(format!("of {files} files"));
+                bar.set_message(format!("{} 0", printable_text(phase)));
+            }
+        });
+    }
+
+    fn transferred(&self, files: u64, bytes: u64) {
+        self.with_current(|current| {
+            if let Some(bar) = current {
+                let phase = bar.message();
+                let phase = phase.split(' ').next().unwrap_or_default().to_owned();
+                bar.set_message(format!("{phase} {files}"));
+                bar.set_position(bytes);
+            }
+        });
+    }
+
     fn advance(&self, done: u64) {
         self.with_current(|current| {
             if let Some(bar) = current {
@@ -76,6 +98,11 @@ impl Drop for Bars {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn transfer_style() -> ProgressStyle {
+    let template = "{spinner} {msg} {prefix} {bar:20} {bytes}/{total_bytes} {bytes_per_sec} {eta} left";
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 fn style(has_total: bool) -> ProgressStyle {

@@ -1,18 +1,19 @@
 //! Every value of a run, and the forms it is written in.
 
-pub mod format;
+pub mod bench;
 pub mod html;
 pub mod human;
 pub mod json;
 pub mod oneline;
-pub mod schema;
 pub mod place;
+pub mod schema;
+pub mod survey;
 
 mod explain;
 mod measured;
 mod page;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod words;
 
 pub use html::write_html;

@@ -1,0 +1,173 @@
+//! `rehome move`: shows the plan, asks, carries it out, says what is to be done after.
+
+mod text;
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::cli::{MoveArgs, PlainFormat};
+use crate::commands::progress;
+use crate::error::{EXIT_OK, Error, printable};
+use crate::facts::Target;
+use crate::migrate::{self, Moved, Plan, Rebuildable, Request, SCHEMA_VERSION, Scope};
+use crate::rules::RuleSet;
+use crate::scan::access::Access;
+use crate::scan::filesystem::rules::FilesystemRuleSet;
+use crate::scan::filesystem::target::{TargetRequest, choose_target};
+use crate::scan::filesystem::{Location, System};
+use crate::scan::git;
+use crate::scan::repo::scan;
+use crate::signals::Interrupt;
+
+/// What `--format json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MoveReport {
+    /// See [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Version of the program that made it.
+    pub rehome_version: String,
+    /// What was planned; absent when an earlier run had finished the move already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// How it ended; absent with `--dry-run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Moved>,
+}
+
+/// Moves one repository.
+///
+/// # Errors
+///
+/// Whatever kept the move from being done; [`Error::Usage`] when it may not ask and was not told to go on.
+pub fn run(args: &MoveArgs, out: &mut dyn Write) -> Result<u8, Error> {
+    let is_told = args.yes || args.dry_run || args.script;
+    let may_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && args.format == PlainFormat::Text;
+    if !is_told && !may_ask {
+        return Err(Error::Usage(
+            "`rehome move` asks before it copies, and cannot ask here: pass `--yes`, or `--dry-run` to see the plan"
+                .to_owned(),
+        ));
+    }
+    let interrupt = Interrupt::on_signals()?;
+    let system = System::live(FilesystemRuleSet::builtin()?)?;
+    let given = args.source.clone().unwrap_or_else(|| PathBuf::from("."));
+    let access = Access::default();
+    let profile = scan(&system.resolve_spelling(&given)?, &access)?;
+    let location = system.locate(&profile.worktree)?;
+    let destination = destination(args, &system, &location, &profile.worktree)?;
+    if let Some(moved) = migrate::finished_before(&destination) {
+        return finish(args, None, moved, out);
+    }
+    let request = request(args, &system, &location, destination)?;
+    let progress = progress::for_terminal(args.quiet);
+    let prepared = migrate::prepare(&profile, &request, &interrupt, progress.as_ref())?;
+    let plan = prepared.plan.clone();
+    if args.script {
+        if let Some(blocker) = plan.blockers.first() {
+            return Err(Error::refused(blocker.say.clone(), blocker.fix.clone()));
+        }
+        out.write_all(&migrate::script(&prepared)).map_err(Error::Output)?;
+        return Ok(EXIT_OK);
+    }
+    if args.format == PlainFormat::Text {
+        text::write_plan(&plan, out).and_then(|()| out.flush()).map_err(Error::Output)?;
+    }
+    if args.dry_run {
+        if args.format == PlainFormat::Json {
+            write_json(Some(plan), None, out)?;
+        }
+        return Ok(EXIT_OK);
+    }
+    refuse_blocked(&plan)?;
+    if !args.yes && !ask()? {
+        writeln!(out, "Nothing was done.").map_err(Error::Output)?;
+        return Ok(EXIT_OK);
+    }
+    let moved = migrate::execute(prepared, &interrupt, progress.as_ref())?;
+    drop(progress);
+    finish(args, Some(plan), moved, out)
+}
+
+fn finish(args: &MoveArgs, plan: Option<Plan>, moved: Moved, out: &mut dyn Write) -> Result<u8, Error> {
+    match args.format {
+        PlainFormat::Text => text::write_moved(&moved, out).and_then(|()| out.flush()).map_err(Error::Output)?,
+        PlainFormat::Json => write_json(plan, Some(moved), out)?,
+    }
+    Ok(EXIT_OK)
+}
+
+fn write_json(plan: Option<Plan>, result: Option<Moved>, out: &mut dyn Write) -> Result<(), Error> {
+    let report = MoveReport {
+        schema_version: SCHEMA_VERSION,
+        rehome_version: env!("CARGO_PKG_VERSION").to_owned(),
+        plan,
+        result,
+    };
+    serde_json::to_writer_pretty(&mut *out, &report).map_err(|error| Error::Output(error.into()))?;
+    writeln!(out).map_err(Error::Output)
+}
+
+/// Returns where the copy is to be, as an absolute path.
+fn destination(args: &MoveArgs, system: &System, location: &Location, worktree: &Path) -> Result<PathBuf, Error> {
+    let Some(given) = &args.destination else {
+        let name = worktree.file_name().unwrap_or("repository".as_ref());
+        let target = choose_target(system, &TargetRequest::new(None, &args.target_fs, Some(location)))?;
+        return Ok(PathBuf::from(target.site.real_path).join(name));
+    };
+    let path = system.resolve_spelling(given)?;
+    std::path::absolute(&path).map_err(|source| Error::io("find", path, source))
+}
+
+fn request(args: &MoveArgs, system: &System, location: &Location, destination: PathBuf) -> Result<Request, Error> {
+    let chosen = choose_target(system, &TargetRequest::new(Some(&destination), &args.target_fs, None));
+    // The direction decides what suits; here only what is known about the place is wanted.
+    let target = match chosen {
+        Ok(target) => Some(target),
+        Err(_) => {
+            let site = system.locate_nearest(&destination)?.site;
+            Some(Target { site, free_bytes: None, host_free_bytes: None })
+        }
+    };
+    let scope = match (args.all, args.only_tracked) {
+        (true, _) => Scope::All,
+        (_, true) => Scope::OnlyTracked,
+        _ => Scope::Precious,
+    };
+    let Some(git) = git::find() else {
+        return Err(Error::refused("there is no git on PATH", "install git: the copy is checked with it"));
+    };
+    Ok(Request {
+        destination,
+        scope,
+        to_windows: args.to_windows,
+        target_fs: args.target_fs.clone(),
+        rebuildable: Rebuildable::of_rules(RuleSet::load(&[])?.rebuildable())?,
+        site: Some(location.site.clone()),
+        target,
+        blockers: Vec::new(),
+        git: PathBuf::from(git.path),
+        home: etcetera::home_dir().ok(),
+    })
+}
+
+fn refuse_blocked(plan: &Plan) -> Result<(), Error> {
+    let Some(first) = plan.blockers.first() else { return Ok(()) };
+    let more = plan.blockers.len() - 1;
+    let rest = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    Err(Error::refused(
+        format!("cannot move `{}`: {}{rest}", printable(Path::new(&plan.source)), first.say),
+        first.fix.clone(),
+    ))
+}
+
+/// Asks on the terminal; anything but a yes is a no.
+fn ask() -> Result<bool, Error> {
+    let mut err = io::stderr();
+    write!(err, "Copy now? [y/N] ").and_then(|()| err.flush()).map_err(Error::Output)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(|source| Error::io("read", "/dev/stdin", source))?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,223 @@
+//! The directory beside DEST in which the copy grows, and the one step that gives it its name.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, RenameFlags};
+use rustix::io::Errno;
+
+use crate::error::{Error, printable};
+use crate::migrate::fsys;
+
+/// The partial directory, locked against a second run for as long as this value lives.
+#[derive(Debug)]
+pub(super) struct Partial {
+    /// `.NAME.rehome-partial` beside DEST.
+    pub(super) path: PathBuf,
+    /// What becomes DEST.
+    pub(super) tree: PathBuf,
+    /// For private git dirs; nothing in it outlives the move.
+    pub(super) work: PathBuf,
+    pub(super) tree_fd: OwnedFd,
+    parent_fd: OwnedFd,
+    destination: PathBuf,
+    /// An empty directory that is at DEST already and may be replaced.
+    may_replace_empty: bool,
+    _lock: File,
+}
+
+/// Returns where the copy for `destination` grows.
+#[must_use]
+pub(super) fn place(destination: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(destination.file_name().unwrap_or(OsStr::new("copy")));
+    name.push(".rehome-partial");
+    destination.with_file_name(name)
+}
+
+impl Partial {
+    /// Opens or creates the partial directory for `destination`, and locks it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] when another run holds it or it is not the user's own, [`Error::Io`] otherwise.
+    pub(super) fn open(destination: &Path) -> Result<Self, Error> {
+        let path = place(destination);
+        let parent = destination.parent().unwrap_or(Path::new("/"));
+        std::fs::create_dir_all(parent).map_err(|source| Error::io("create", parent, source))?;
+        make_private(&path)?;
+        let lock = lock(&path)?;
+        let tree = path.join("tree");
+        let work = path.join("work");
+        if work.exists() {
+            std::fs::remove_dir_all(&work).map_err(|source| Error::io("remove", &work, source))?;
+        }
+        make_private(&work)?;
+        make_private(&tree)?;
+        let tree_fd = fsys::open_root(&tree).map_err(|source| Error::io("open", &tree, source))?;
+        let parent_fd = fsys::open_root(parent).map_err(|source| Error::io("open", parent, source))?;
+        let may_replace_empty = destination.symlink_metadata().is_ok();
+        let destination = destination.to_path_buf();
+        Ok(Self { path, tree, work, tree_fd, parent_fd, destination, may_replace_empty, _lock: lock })
+    }
+
+    /// Returns where the journal is.
+    pub(super) fn journal(&self) -> PathBuf {
+        self.path.join("journal")
+    }
+
+    /// Removes what an earlier run copied, because it belongs to another source or another choice.
+    pub(super) fn clear(&self) -> Result<(), Error> {
+        remove_contents(&self.tree).map_err(|source| Error::io("remove", &self.tree, source))
+    }
+
+    /// Makes everything durable that was written so far.
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        rustix::fs::syncfs(&self.tree_fd).map_err(|source| Error::io("write out", &self.tree, source.into()))
+    }
+
+    /// Gives the copy its name, in one step that never replaces anything but an empty directory that was there from
+    /// the beginning.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] when something appeared at DEST meanwhile, [`Error::Io`] otherwise.
+    pub(super) fn publish(&self) -> Result<(), Error> {
+        self.sync()?;
+        let partial_fd = fsys::open_root(&self.path).map_err(|source| Error::io("open", &self.path, source))?;
+        let name = self.destination.file_name().unwrap_or(OsStr::new("copy"));
+        let flags = if self.may_replace_empty { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        let renamed = match rustix::fs::renameat_with(&partial_fd, "tree", &self.parent_fd, name, flags) {
+            // A filesystem without this flag; a plain rename of a directory replaces at most an empty directory.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if !self.may_replace_empty => {
+                rustix::fs::renameat(&partial_fd, "tree", &self.parent_fd, name)
+            }
+            other => other,
+        };
+        match renamed {
+            Ok(()) => {}
+            Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {
+                return Err(Error::refused(
+                    format!("`{}` appeared while the copy was made", printable(&self.destination)),
+                    format!(
+                        "it was not touched; move it away and run the same command again: the copy in `{}` is kept",
+                        printable(&self.path)
+                    ),
+                ));
+            }
+            Err(source) => return Err(Error::io("create", &self.destination, source.into())),
+        }
+        rustix::fs::fsync(&self.parent_fd).map_err(|source| Error::io("write out", &self.destination, source.into()))
+    }
+
+    /// Removes the partial directory after the copy got its name.
+    pub(super) fn remove(&self) {
+        // What stays would be our own small files in a hidden directory; the copy itself is complete.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Makes a directory that only the user may enter, or takes the one that is there if it is the user's own.
+fn make_private(path: &Path) -> Result<(), Error> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let found = path.symlink_metadata().map_err(|source| Error::io("read", path, source))?;
+            let is_own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+            is_own.then_some(()).ok_or_else(|| {
+                Error::refused(
+                    format!("`{}` is in the way, and it is not a directory of yours", printable(path)),
+                    "remove it, or choose another destination",
+                )
+            })
+        }
+        other => other.map_err(|source| Error::io("create", path, source)),
+    }
+}
+
+fn lock(path: &Path) -> Result<File, Error> {
+    let name = path.join("lock");
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&name)
+        .map_err(|source| Error::io("create", &name, source))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => Err(Error::refused(
+            format!("another `rehome move` is working in `{}`", printable(path)),
+            "wait until it ends, or stop it; the copy that it made so far will be used",
+        )),
+        Err(source) => Err(Error::io("lock", name, source.into())),
+    }
+}
+
+/// Removes everything in a directory; directories that forbid it are opened up first.
+fn remove_contents(directory: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        remove_any(&path)?;
+    }
+    Ok(())
+}
+
+/// Removes a file, a link or a whole directory.
+pub(super) fn remove_any(path: &Path) -> io::Result<()> {
+    if !path.symlink_metadata()?.is_dir() {
+        return std::fs::remove_file(path);
+    }
+    rustix::fs::chmod(path, rustix::fs::Mode::RWXU)?;
+    remove_contents(path)?;
+    std::fs::remove_dir(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_runs_cannot_work_on_one_destination() {
+        let dir = tempfile::tempdir().unwrap();
+        let destination = dir.path().join("d");
+        let first = Partial::open(&destination).unwrap();
+        let error = Partial::open(&destination).unwrap_err();
+        assert!(error.to_string().contains("another `rehome move`"), "{error}");
+        drop(first);
+        assert!(Partial::open(&destination).is_ok());
+    }
+
+    #[test]
+    fn what_appears_at_the_destination_is_never_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let destination = dir.path().join("d");
+        for make in [|path: &Path| std::fs::create_dir(path), |path: &Path| std::fs::write(path, "mine")] {
+            let partial = Partial::open(&destination).unwrap();
+            make(&destination).unwrap();
+            assert!(partial.publish().unwrap_err().to_string().contains("appeared"));
+            assert!(partial.tree.is_dir());
+            remove_any(&destination).unwrap();
+        }
+        let partial = Partial::open(&destination).unwrap();
+        std::fs::write(partial.tree.join("a"), "a").unwrap();
+        partial.publish().unwrap();
+        assert_eq!(std::fs::read(destination.join("a")).unwrap(), b"a");
+    }
+
+    #[test]
+    fn an_empty_directory_that_was_there_before_gives_way_and_a_filled_one_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let destination = dir.path().join("d");
+        std::fs::create_dir(&destination).unwrap();
+        let partial = Partial::open(&destination).unwrap();
+        std::fs::write(destination.join("late"), "x").unwrap();
+        assert!(partial.publish().is_err());
+        std::fs::remove_file(destination.join("late")).unwrap();
+        partial.publish().unwrap();
+        assert!(!dir.path().join("d/late").exists());
+    }
+}
