@@ -1,12 +1,13 @@
 //! The few questions that are put to the kernel about a path.
+//!
+//! On a mount whose server is gone each of them may never return, and then the process cannot end either; whoever asks
+//! does so in a process that can be left behind.
 
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -14,10 +15,6 @@ use rustix::io::Errno;
 use super::FoundBy;
 use super::mount_table::MountTable;
 use crate::error::Error;
-
-/// How long one question may take before its mount counts as gone: a network drive that is merely slow answers within
-/// a second or two, and a person should not wait longer for a message.
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// What the kernel says about a path.
 #[derive(Debug)]
@@ -37,21 +34,6 @@ pub(super) fn read_mount_table() -> Result<MountTable, Error> {
         Ok(text) => Ok(MountTable::parse(&text)),
         Err(error) => Err(Error::io("read", with_ids, error)),
     }
-}
-
-/// Runs a question about `path` on a thread of its own and gives up on it when no answer comes.
-///
-/// A call on a mount whose server is gone may never return; the thread is then left behind and dies with the process.
-///
-/// # Errors
-///
-/// Those of the question; `ETIMEDOUT` when there was no answer in time.
-pub(super) fn with_deadline<T: Send + 'static>(path: &Path, question: fn(&Path) -> io::Result<T>) -> io::Result<T> {
-    let (sender, receiver) = mpsc::channel();
-    let path = path.to_owned();
-    // The receiver may be gone when the answer comes too late.
-    std::thread::Builder::new().name("mount".to_owned()).spawn(move || drop(sender.send(question(&path))))?;
-    receiver.recv_timeout(ANSWER_LIMIT).unwrap_or_else(|_| Err(Errno::TIMEDOUT.into()))
 }
 
 /// Resolves a path in one call, and asks which mount it ended on.
@@ -102,17 +84,6 @@ pub(super) fn free_bytes(path: &Path) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn never(_: &Path) -> io::Result<()> {
-        loop {
-            std::thread::park();
-        }
-    }
-
-    #[test]
-    fn a_question_without_an_answer_ends() {
-        assert_eq!(errno(&with_deadline(Path::new("/"), never).unwrap_err()), Some(Errno::TIMEDOUT));
-    }
 
     #[test]
     fn a_deleted_directory_is_not_found_again() {

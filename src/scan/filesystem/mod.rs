@@ -143,6 +143,8 @@ impl System {
 
     /// Finds the mount of a path and what kind of place it is.
     ///
+    /// May never return when the mount's server is gone: call it in a process that can be left behind.
+    ///
     /// # Errors
     ///
     /// [`Error::Io`] when there is nothing at the path; [`Error::Refused`] when its drive is not mounted, when its mount
@@ -217,8 +219,7 @@ impl System {
     }
 
     fn ask_kernel(&self, path: &Path, given: &Path) -> Result<Location, Error> {
-        let ask =
-            |path: &Path| kernel::with_deadline(path, kernel::find).map_err(|error| self.unreachable(path, error));
+        let ask = |path: &Path| kernel::find(path).map_err(|error| self.unreachable(path, error));
         let mut answer = ask(path)?;
         let mut fresh = None;
         let known = answer.mount_id.map(|(id, _)| self.table.by_id(id));
@@ -329,6 +330,13 @@ impl System {
                 )
             }
         }
+    }
+
+    /// Makes the error for a path whose mount was asked and gave no answer; touches nothing.
+    #[must_use]
+    pub fn no_answer(&self, given: &Path) -> Error {
+        let path = self.resolve_spelling(given).unwrap_or_else(|_| given.to_owned());
+        self.unreachable(&std::path::absolute(&path).unwrap_or(path), Errno::TIMEDOUT.into())
     }
 
     /// Says what is wrong with a path that the kernel could not reach.
