@@ -4,35 +4,27 @@
 //! child process, which is left behind when no answer comes.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::Signal;
-use serde::{Deserialize, Serialize};
 
 use crate::cli::{FsArgs, PlainFormat};
 use crate::error::{EXIT_OK, Error};
 use crate::report::place::{self, Place};
-use crate::scan::filesystem::System;
 use crate::scan::filesystem::rules::FilesystemRuleSet;
+use crate::scan::filesystem::{System, kernel};
 
 /// How long one path may take before its mount counts as gone: a network drive that is merely slow answers within a
 /// second or two, and a person should not wait longer for a message.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// This program, also when it was replaced on disk since it was started.
 const OWN_PROGRAM: &str = "/proc/self/exe";
-
-/// What the child process says.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Answer {
-    Found(Box<Place>),
-    Failed { message: String, causes: Vec<String>, hint: Option<String>, exit_code: u8 },
-}
 
 /// Looks up every path, writes those that were found, and fails with the first that was not.
 ///
@@ -57,13 +49,8 @@ pub fn run(args: &FsArgs, out: &mut dyn Write) -> Result<u8, Error> {
     let mut places = Vec::new();
     let mut failure = None;
     for path in paths {
-        let place = if system.is_live() {
-            ask_child(&system, path)
-        } else {
-            system.locate(path).map(|location| Place::new(&system, location))
-        };
-        match place {
-            Ok(place) => places.push(place),
+        match system.locate_by(path, &ask_child) {
+            Ok(location) => places.push(Place::new(&system, location)),
             Err(error) => failure = failure.or(Some(error)),
         }
     }
@@ -76,7 +63,7 @@ pub fn run(args: &FsArgs, out: &mut dyn Write) -> Result<u8, Error> {
     failure.map_or(Ok(EXIT_OK), Err)
 }
 
-/// Looks one path up and writes an [`Answer`]; the child's side.
+/// Puts the question about one path to the kernel and writes what it says; the child's side.
 ///
 /// # Errors
 ///
@@ -84,24 +71,12 @@ pub fn run(args: &FsArgs, out: &mut dyn Write) -> Result<u8, Error> {
 pub fn locate(path: &Path, out: &mut dyn Write) -> Result<u8, Error> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Error::io("watch the parent of", OWN_PROGRAM, error.into()))?;
-    let found = FilesystemRuleSet::builtin().and_then(System::live).and_then(|system| {
-        let location = system.locate(path)?;
-        Ok(Place::new(&system, location))
-    });
-    let answer = match found {
-        Ok(place) => Answer::Found(Box::new(place)),
-        Err(error) => Answer::Failed {
-            message: error.to_string(),
-            causes: error.causes(),
-            hint: error.hint(),
-            exit_code: error.exit_code(),
-        },
-    };
-    serde_json::to_writer(out, &answer).map_err(|error| Error::Output(error.into()))?;
+    out.write_all(&kernel::encode(&kernel::find(path))).map_err(Error::Output)?;
     Ok(EXIT_OK)
 }
 
-fn ask_child(system: &System, path: &Path) -> Result<Place, Error> {
+/// Has a child process put the question; `ETIMEDOUT` when it does not answer.
+fn ask_child(path: &Path) -> io::Result<kernel::Answer> {
     let mut child = Command::new(OWN_PROGRAM)
         .args(["__locate", "--"])
         .arg(path)
@@ -110,8 +85,7 @@ fn ask_child(system: &System, path: &Path) -> Result<Place, Error> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .process_group(0)
-        .spawn()
-        .map_err(|error| Error::io("start", OWN_PROGRAM, error))?;
+        .spawn()?;
     let pipe = child.stdout.take();
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -123,17 +97,10 @@ fn ask_child(system: &System, path: &Path) -> Result<Place, Error> {
     let Ok(answer) = receiver.recv_timeout(ANSWER_LIMIT) else {
         // Waiting for its end could take for ever; whoever inherits it will see to that.
         let _ = child.kill();
-        return Err(system.no_answer(path));
+        return Err(Errno::TIMEDOUT.into());
     };
-    let answer = answer.map_err(|error| Error::io("read from", OWN_PROGRAM, error))?;
-    match serde_json::from_slice(&answer) {
-        Ok(Answer::Found(place)) => Ok(*place),
-        Ok(Answer::Failed { message, causes, hint, exit_code }) => {
-            Err(Error::Reported { message, causes, hint, exit_code })
-        }
-        Err(_) => Err(Error::refused(
-            "the process that looked the path up ended without an answer",
-            "this is a bug in rehome, or the system ended it (out of memory?)",
-        )),
-    }
+    // Its output has ended, and nothing can hold it up any more.
+    let _ = child.wait();
+    let ended_early = || io::Error::other("the process that looked it up ended without an answer");
+    kernel::decode(&answer?).ok_or_else(ended_early)?
 }
