@@ -1,5 +1,9 @@
 //! The command line: types and help text, no behaviour.
 
+mod bench;
+
+pub use bench::{BenchArgs, BenchFormat, SuiteName};
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,8 +32,12 @@ pub enum Command {
     Check(CheckArgs),
     /// Show which mount and filesystem a path is on, what kind of place that is, and how that is known
     Fs(FsArgs),
+    /// Measure synthetic work in directories side by side: small files, bulk data, streams, trees, git
+    Bench(BenchArgs),
     /// Copy a repository to where it should live, prove that the copy is right, and leave the old one as it was
     Move(MoveArgs),
+    /// Find the repositories below directories and rank them by what moving would save
+    Survey(SurveyArgs),
     /// Print the JSON Schema of `--format json`
     Schema,
     /// Print a script that completes commands and options in a shell
@@ -189,6 +197,32 @@ pub struct ManArgs {
     /// Directory to write `rehome.1` and one page for each command into, instead of printing the first
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+}
+
+/// Options of `rehome survey`.
+#[derive(Debug, Args, Clone)]
+pub struct SurveyArgs {
+    /// Directories to search (default: the current directory)
+    #[arg(value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// Time for all repositories together, for example 55s or 5m
+    #[arg(long, value_name = "DURATION", default_value = "55s", value_parser = parse_duration)]
+    pub budget: Duration,
+    /// How many directories below each DIR to look into
+    #[arg(long, value_name = "N", default_value = "5")]
+    pub depth: usize,
+    /// Directory that copies are made in and that moves would go to (default: as `rehome check` chooses)
+    #[arg(long, value_name = "DIR")]
+    pub target: Option<PathBuf>,
+    /// Filesystem types that the target may have, separated by commas
+    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    pub target_fs: Vec<String>,
+    /// Form of the answer; `json` writes one line a repository as soon as it is measured
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: PlainFormat,
+    /// Print no progress
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// Options of `rehome move`.

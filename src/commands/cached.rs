@@ -97,7 +97,7 @@ impl Request<'_> {
             return None;
         }
         let (start, found) = self.find()?;
-        let Some((entry, levels)) = found.filter(|(entry, _)| entry.age() <= self.max_age) else {
+        let Some((entry, levels)) = found.filter(|(entry, _)| entry.age() < self.max_age) else {
             self.refresh(&start);
             return None;
         };

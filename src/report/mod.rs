@@ -1,12 +1,13 @@
 //! Every value of a run, and the forms it is written in.
 
-pub mod format;
+pub mod bench;
 pub mod html;
 pub mod human;
 pub mod json;
 pub mod oneline;
 pub mod place;
 pub mod schema;
+pub mod survey;
 
 mod explain;
 mod measured;

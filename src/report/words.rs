@@ -6,7 +6,7 @@ use crate::judge::{Hazard, Severity, Strength, Tier};
 use crate::measure::{Measurement, Method, Sample};
 
 use super::Report;
-use super::format;
+use crate::format;
 
 /// Mount options that a reader can act on, or that explain a figure; the other twenty are noise.
 const TELLING_OPTIONS: [&str; 12] = [
@@ -268,7 +268,7 @@ pub(super) fn remarks(measurement: &Measurement) -> Vec<String> {
 
 fn predicted(sample: &Sample) -> String {
     match sample.sampled_s {
-        Some(sampled_s) => format!("predicted from a {} sample", format::seconds(sampled_s)),
+        Some(sampled_s) => format!("predicted from a {} sample", format::rough_seconds(sampled_s)),
         None => "predicted from a sample".to_owned(),
     }
 }
