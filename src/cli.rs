@@ -47,6 +47,12 @@ pub enum Command {
     /// Do the work of `check` and report it as events, for the process that watches over it
     #[command(name = "__worker", hide = true)]
     Worker(CheckArgs),
+    /// Look one path up for `fs`, and report it to the process that waits for the answer
+    #[command(name = "__locate", hide = true)]
+    Locate {
+        /// The path, as the user gave it
+        path: PathBuf,
+    },
     /// Make the calls on a repository's mount that another rehome asks for on standard input
     #[command(name = "__probe", hide = true)]
     Probe,
