@@ -100,7 +100,10 @@ impl Engine<'_> {
     ) -> Result<(), Error> {
         let node = &nodes[node];
         let (from, to) = match parent {
-            None => (fsys::open_dir(&self.source.root, OsStr::new(".")), fsys::open_dir(&self.partial.tree_fd, OsStr::new("."))),
+            None => (
+                fsys::open_dir(&self.source.root, OsStr::new(".")),
+                fsys::open_dir(&self.partial.tree_fd, OsStr::new(".")),
+            ),
             Some(parent) => {
                 let name = node.entry.path.file_name().unwrap_or_default();
                 (fsys::open_dir(&parent.from, name), self.make_directory(&parent.to, name))
@@ -167,13 +170,7 @@ impl Engine<'_> {
         Ok(rustix::fs::utimensat(to, name, &times(stat), AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    fn file<'e>(
-        &self,
-        pair: &Pair,
-        name: &OsStr,
-        entry: &'e Entry,
-        queue: &Queue<'_, Task<'e>>,
-    ) -> Result<(), Error> {
+    fn file<'e>(&self, pair: &Pair, name: &OsStr, entry: &'e Entry, queue: &Queue<'_, Task<'e>>) -> Result<(), Error> {
         let mut expected = entry.stat;
         for _ in 0..ATTEMPTS {
             match self.file_once(pair, name, &expected, queue) {

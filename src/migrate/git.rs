@@ -352,5 +352,6 @@ fn is_complaint(line: &str) -> bool {
 /// `error in commit 1234: missingSpaceBeforeDate: ...` is readable, only not by today's rules; a reflog may name
 /// commits that were pruned long ago.
 fn is_old_form(line: &str) -> bool {
-    line.contains("invalid reflog entry") || ["commit", "tree", "tag", "blob"].iter().any(|kind| line.starts_with(&format!("error in {kind} ")))
+    line.contains("invalid reflog entry")
+        || ["commit", "tree", "tag", "blob"].iter().any(|kind| line.starts_with(&format!("error in {kind} ")))
 }

@@ -187,8 +187,9 @@ fn read_rules(fd: &OwnedFd, path: &Path, names: &[OsString], chain: IgnoreChain)
         return chain;
     }
     let mut text = Vec::new();
-    let read = fsys::open_file(fd, OsStr::new(".gitignore"))
-        .and_then(|file| io::Read::read_to_end(&mut io::Read::take(std::fs::File::from(file), MAX_IGNORE_BYTES), &mut text));
+    let read = fsys::open_file(fd, OsStr::new(".gitignore")).and_then(|file| {
+        io::Read::read_to_end(&mut io::Read::take(std::fs::File::from(file), MAX_IGNORE_BYTES), &mut text)
+    });
     // Not read means not ignored, and so copied; that it cannot be read comes up again when it is copied.
     if read.is_ok() { chain.with(path, &text) } else { chain }
 }

@@ -191,11 +191,8 @@ fn links_outside(inventory: &Inventory, spellings: &Spellings) -> Vec<String> {
     for entry in &inventory.entries {
         let Some(target) = &entry.target else { continue };
         let parent = entry.path.parent().unwrap_or(Path::new(""));
-        let leads_out = if target.as_bytes().starts_with(b"/") {
-            true
-        } else {
-            normalized(&parent.join(target)).is_none()
-        };
+        let leads_out =
+            if target.as_bytes().starts_with(b"/") { true } else { normalized(&parent.join(target)).is_none() };
         if leads_out {
             let is_own = spellings.strip(&target.to_string_lossy()).is_some();
             let remark = if is_own { " (in the old copy)" } else { "" };
@@ -217,7 +214,8 @@ fn expected_repairs(profile: &RepoProfile, modes_are_real: bool) -> Vec<String> 
     if own("core.ignoreCase") == Some(true) {
         repairs.push("files that collided by case come from the object database".to_owned());
     }
-    repairs.push("files that differ from the index by CRLF alone are written as attributes and settings ask".to_owned());
+    repairs
+        .push("files that differ from the index by CRLF alone are written as attributes and settings ask".to_owned());
     repairs.push("settings that describe the filesystem are set as the new one is".to_owned());
     if profile.facts.submodules > 0 || profile.facts.worktrees.unwrap_or(0) > 0 {
         repairs.push("absolute paths of worktrees and submodules are repaired".to_owned());

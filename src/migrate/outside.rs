@@ -17,8 +17,23 @@ const MAX_TIME: Duration = Duration::from_secs(2);
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Directories that hold no pointers written by people or editors, and many names.
 const SKIPPED: &[&str] = &[
-    ".cache", ".git", ".cargo", ".rustup", ".npm", ".nvm", ".pyenv", ".local", "node_modules", "target", ".vscode-server",
-    ".m2", ".gradle", "go", ".venv", "venv", "__pycache__",
+    ".cache",
+    ".git",
+    ".cargo",
+    ".rustup",
+    ".npm",
+    ".nvm",
+    ".pyenv",
+    ".local",
+    "node_modules",
+    "target",
+    ".vscode-server",
+    ".m2",
+    ".gradle",
+    "go",
+    ".venv",
+    "venv",
+    "__pycache__",
 ];
 /// Shell start-up files, by their path below the home directory.
 const SHELL_FILES: &[&str] = &[
@@ -164,7 +179,8 @@ mod tests {
         std::os::unix::fs::symlink("/usr", home.path().join("other")).unwrap();
         std::fs::write(home.path().join(".bashrc"), format!("cd {}\n", source.display())).unwrap();
         std::fs::write(home.path().join(".zshrc"), format!("cd {}2\n", source.display())).unwrap();
-        std::fs::write(home.path().join("a.code-workspace"), format!("{{\"path\": \"{}\"}}", source.display())).unwrap();
+        std::fs::write(home.path().join("a.code-workspace"), format!("{{\"path\": \"{}\"}}", source.display()))
+            .unwrap();
         let spellings = Spellings::of(&source, None);
         let mut found = search(Some(home.path()), &source, &destination, &spellings);
         found.sort_by(|a, b| a.kind.cmp(&b.kind));

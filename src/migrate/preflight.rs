@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, printable};
 use crate::facts::FilesystemClass;
+use crate::migrate::MAX_NAMED;
 use crate::migrate::inventory::Inventory;
 use crate::migrate::names::bad_names;
 use crate::migrate::place::Place;
 use crate::migrate::plan::{Blocker, Request};
 use crate::migrate::select::Selection;
 use crate::migrate::verify::named;
-use crate::migrate::MAX_NAMED;
 use crate::scan::RepoProfile;
 
 /// Room that must stay beyond the copy itself: git's private index and the journal, and a disk that is not brim-full.
@@ -47,12 +47,7 @@ pub(super) fn existing(path: &Path) -> &Path {
 }
 
 /// Checks source and destination against each other; needs no walk.
-pub(super) fn places(
-    profile: &RepoProfile,
-    destination: &Path,
-    request: &Request,
-    target: &Place,
-) -> Vec<Blocker> {
+pub(super) fn places(profile: &RepoProfile, destination: &Path, request: &Request, target: &Place) -> Vec<Blocker> {
     let source = &profile.worktree;
     let mut found = Vec::new();
     if destination == source {
@@ -177,7 +172,8 @@ fn locks(selection: &Selection<'_>, inventory: &Inventory) -> Option<Blocker> {
             && path.extension().is_some_and(|extension| extension == "lock")
             && !path.components().any(|part| part.as_os_str() == "hooks")
     };
-    let locks: Vec<&Path> = inventory.entries.iter().map(|entry| entry.path.as_path()).filter(|path| is_lock(path)).collect();
+    let locks: Vec<&Path> =
+        inventory.entries.iter().map(|entry| entry.path.as_path()).filter(|path| is_lock(path)).collect();
     (!locks.is_empty()).then(|| {
         Blocker::new(
             "lock",

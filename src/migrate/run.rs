@@ -93,7 +93,9 @@ pub fn execute(prepared: Prepared<'_>, cancel: &Interrupt, progress: &dyn Progre
     moved.left_out = std::mem::take(&mut inventory.left_out);
     moved.in_flight = prepared.tuner.in_flight() as u64;
     if lost > 0 {
-        moved.notes.push(format!("{lost} extended attributes could not be kept: the new filesystem does not take them"));
+        moved
+            .notes
+            .push(format!("{lost} extended attributes could not be kept: the new filesystem does not take them"));
     }
     engine.finish_directories(&inventory.entries)?;
     moved.wall_s = begun.elapsed().as_secs_f64();
@@ -155,8 +157,7 @@ fn settle(prepared: &Prepared<'_>, engine: &Engine<'_>, inventory: &mut Inventor
         // The source answers slowly, the copy keeps the processor busy: both at once.
         let (source, selection) = (&prepared.source, &prepared.selection);
         let (walked, bad) = std::thread::scope(|scope| {
-            let again = scope
-                .spawn(|| walk(source, selection, engine.tuner, engine.cancel, &crate::progress::Silent));
+            let again = scope.spawn(|| walk(source, selection, engine.tuner, engine.cancel, &crate::progress::Silent));
             engine.progress.begin("reading the copy back", Some(inventory.files()));
             let entries = to_check(inventory, checked.as_deref());
             let bad = read_back(engine, &entries, &local);
@@ -479,12 +480,7 @@ fn old_status(question: &OldQuestion<'_>) -> Result<OldStatus, Error> {
 }
 
 /// Gives the copy its name, then takes the time of its first `git status`.
-fn publish(
-    prepared: &Prepared<'_>,
-    partial: &Partial,
-    moved: &mut Moved,
-    cancel: &Interrupt,
-) -> Result<(), Error> {
+fn publish(prepared: &Prepared<'_>, partial: &Partial, moved: &mut Moved, cancel: &Interrupt) -> Result<(), Error> {
     if cancel.is_set() {
         return Err(Error::Interrupted);
     }

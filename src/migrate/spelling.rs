@@ -43,8 +43,7 @@ impl Spellings {
         let text = text.replace("\\\\", "/").replace('\\', "/");
         let lower = text.to_ascii_lowercase();
         self.forms.iter().enumerate().any(|(at, form)| {
-            let (haystack, needle) =
-                if at == 0 { (&text, form.clone()) } else { (&lower, form.to_ascii_lowercase()) };
+            let (haystack, needle) = if at == 0 { (&text, form.clone()) } else { (&lower, form.to_ascii_lowercase()) };
             haystack.match_indices(&needle).any(|(found, _)| {
                 // `/src/shop` is not meant by `/src/shop2`.
                 haystack[found + needle.len()..].chars().next().is_none_or(|next| !is_name_character(next))

@@ -41,10 +41,9 @@ pub(super) fn parse(text: &[u8]) -> Changes {
 fn parse_one(line: &[u8]) -> Option<(PathBuf, Change)> {
     let (kind, rest) = line.split_first_chunk::<2>()?;
     match kind {
-        b"? " => Some((
-            to_path(rest),
-            Change { staged: b'?', unstaged: b'?', index_mode: Vec::new(), object: Vec::new() },
-        )),
+        b"? " => {
+            Some((to_path(rest), Change { staged: b'?', unstaged: b'?', index_mode: Vec::new(), object: Vec::new() }))
+        }
         // XY sub mH mI mW hH hI path
         b"1 " => {
             let words: Vec<&[u8]> = rest.splitn(8, |byte| *byte == b' ').collect();

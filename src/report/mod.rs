@@ -5,8 +5,8 @@ pub mod html;
 pub mod human;
 pub mod json;
 pub mod oneline;
-pub mod schema;
 pub mod place;
+pub mod schema;
 
 mod explain;
 mod measured;

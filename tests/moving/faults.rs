@@ -137,7 +137,8 @@ fn a_disk_that_fills_up_leaves_no_destination_and_the_copy_is_continued_when_the
     }
     let disk = disk.unwrap();
     let before = picture(&ground.source());
-    let mount = SlowMount::new(&ground.source(), Options { delay_us: 2_000, parallel: 4, ..Options::default() }).unwrap();
+    let mount =
+        SlowMount::new(&ground.source(), Options { delay_us: 2_000, parallel: 4, ..Options::default() }).unwrap();
     let dest = disk.0.join("dest");
     let run = || {
         let mut command = ground.clean(Command::new(REHOME));
@@ -147,7 +148,11 @@ fn a_disk_that_fills_up_leaves_no_destination_and_the_copy_is_continued_when_the
     let child = begin(run());
     wait_for(|| partial(&dest).join("tree/.git").exists());
     let filler = disk.0.join("filler");
-    let _ = Command::new("dd").args(["if=/dev/zero", "bs=1M", "status=none"]).arg(format!("of={}", filler.display())).stderr(Stdio::null()).status();
+    let _ = Command::new("dd")
+        .args(["if=/dev/zero", "bs=1M", "status=none"])
+        .arg(format!("of={}", filler.display()))
+        .stderr(Stdio::null())
+        .status();
     let message = failed(&child.wait_with_output().unwrap());
     assert!(message.contains("make room there and run the same command again"), "{message}");
     assert!(!dest.exists());
@@ -274,7 +279,12 @@ fn a_destination_that_appears_meanwhile_is_not_touched() {
         assert_eq!(ground.path("dest/theirs").exists(), !is_empty);
         assert_eq!(fs::read_dir(ground.dest()).unwrap().count(), usize::from(!is_empty));
         fs::remove_dir_all(ground.dest()).unwrap();
-        fs::File::options().append(true).open(ground.path("src/many/d5/f5")).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
+        fs::File::options()
+            .append(true)
+            .open(ground.path("src/many/d5/f5"))
+            .unwrap()
+            .set_modified(std::time::SystemTime::now())
+            .unwrap();
     }
     ground.moved_from(mount.path(), &[]);
     assert_absent_or_complete(&ground);

@@ -93,9 +93,8 @@ fn hard_links_stay_one_file_and_holes_stay_holes() {
 #[test]
 fn extended_attributes_are_kept_where_both_sides_have_them() {
     let ground = Ground::furnished();
-    let set = |path: &Path, value: &[u8]| {
-        rustix::fs::setxattr(path, "user.note", value, rustix::fs::XattrFlags::empty())
-    };
+    let set =
+        |path: &Path, value: &[u8]| rustix::fs::setxattr(path, "user.note", value, rustix::fs::XattrFlags::empty());
     let is_possible = set(&ground.path("src/two.txt"), b"kept").is_ok();
     if !can("extended_attributes_are_kept_where_both_sides_have_them", "user attributes", is_possible) {
         return;

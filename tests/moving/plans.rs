@@ -41,7 +41,12 @@ fn whatever_must_be_solved_first_is_named_with_what_to_do() {
         ("stray", |g| g.write("src/.git/refs/heads/desktop.ini", "[x]"), "desktop.ini", "delete them"),
         ("not empty", |g| g.write("dest/a", "a"), "no empty directory", "nothing is ever overwritten"),
         ("a file", |g| g.write("dest", "a"), "no empty directory", "nothing is ever overwritten"),
-        ("dangling", |g| std::os::unix::fs::symlink("no", g.dest()).unwrap(), "is a link to nothing", "remove the link"),
+        (
+            "dangling",
+            |g| std::os::unix::fs::symlink("no", g.dest()).unwrap(),
+            "is a link to nothing",
+            "remove the link",
+        ),
     ];
     for (name, make, say, fix) in troubles {
         let ground = Ground::furnished();

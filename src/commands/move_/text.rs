@@ -98,7 +98,10 @@ fn write_status(moved: &Moved, out: &mut dyn Write) -> io::Result<()> {
 fn write_after(moved: &Moved, out: &mut dyn Write) -> io::Result<()> {
     let place = shell_words::quote(&moved.destination);
     writeln!(out, "\n  Open it    code {place}")?;
-    writeln!(out, "  The files belong to you here: a `safe.directory` entry for the old place is not needed any more.")?;
+    writeln!(
+        out,
+        "  The files belong to you here: a `safe.directory` entry for the old place is not needed any more."
+    )?;
     writeln!(out, "  The old copy is as it was in {}. When you are sure that nothing is missing:", moved.source)?;
     writeln!(out, "    {}", moved.remove_later)
 }

@@ -72,7 +72,9 @@ fn objects(git: &Git, names: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
 pub(super) fn line_endings(git: &Git, worktree: &Path, changes: &Changes) -> Result<Vec<PathBuf>, Error> {
     let candidates: Vec<(&PathBuf, &Change)> = changes
         .iter()
-        .filter(|(path, change)| change.unstaged == b'M' && is_regular(&change.index_mode) && is_text_sized(worktree, path))
+        .filter(|(path, change)| {
+            change.unstaged == b'M' && is_regular(&change.index_mode) && is_text_sized(worktree, path)
+        })
         .collect();
     let paths: Vec<&Path> = candidates.iter().map(|(path, _)| path.as_path()).collect();
     let attributes = attributes(git, &paths)?;
@@ -108,7 +110,10 @@ pub(super) fn is_same_text(one: &[u8], other: &[u8]) -> bool {
 }
 
 fn without_cr(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
-    text.iter().enumerate().filter(|(at, byte)| **byte != b'\r' || text.get(at + 1) != Some(&b'\n')).map(|(_, byte)| *byte)
+    text.iter()
+        .enumerate()
+        .filter(|(at, byte)| **byte != b'\r' || text.get(at + 1) != Some(&b'\n'))
+        .map(|(_, byte)| *byte)
 }
 
 /// Returns tracked files that the old side could not hold beside another one whose name differs by case alone.
@@ -167,7 +172,8 @@ pub(super) fn links_as_text(
     /// Longer than any path that a link may hold (`PATH_MAX`).
     const MAX_TARGET_BYTES: u64 = 4096;
     let mut found = Vec::new();
-    let mut links: Vec<&PathBuf> = modes.iter().filter(|(_, mode)| **mode == Mode::SYMLINK).map(|(path, _)| path).collect();
+    let mut links: Vec<&PathBuf> =
+        modes.iter().filter(|(_, mode)| **mode == Mode::SYMLINK).map(|(path, _)| path).collect();
     links.sort_unstable();
     for path in links {
         let full = worktree.join(path);

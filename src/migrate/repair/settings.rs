@@ -39,11 +39,7 @@ impl Repairer<'_> {
     }
 
     /// Returns the keys of one file that have to change, with their new value.
-    fn wanted_settings(
-        &self,
-        git_dir: &Path,
-        path: &Path,
-    ) -> Result<Vec<(&'static str, Option<&'static str>)>, Error> {
+    fn wanted_settings(&self, git_dir: &Path, path: &Path) -> Result<Vec<(&'static str, Option<&'static str>)>, Error> {
         if !self.tree().join(path).is_file() {
             return Ok(Vec::new());
         }
@@ -96,7 +92,8 @@ impl Repairer<'_> {
             Some(value) => command.args(["--replace-all", key, value]),
             None => command.args(["--unset-all", key]),
         };
-        let output = command.stdin(Stdio::null()).output().map_err(|source| Error::io("run", self.git_program, source))?;
+        let output =
+            command.stdin(Stdio::null()).output().map_err(|source| Error::io("run", self.git_program, source))?;
         if output.status.success() {
             return Ok(());
         }

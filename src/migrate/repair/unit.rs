@@ -69,7 +69,8 @@ pub(in crate::migrate) fn check_unit(
     for path in artefacts.endings.iter().chain(&artefacts.collisions).chain(&artefacts.filtered) {
         without_artefact(&mut expected, path);
     }
-    let unchanged_links: Vec<&PathBuf> = links.filter(|path| raw.get(*path).is_some_and(|c| c.unstaged == b'T')).collect();
+    let unchanged_links: Vec<&PathBuf> =
+        links.filter(|path| raw.get(*path).is_some_and(|c| c.unstaged == b'T')).collect();
     for path in unchanged_links {
         without_artefact(&mut expected, path);
     }
