@@ -1,23 +1,19 @@
 //! The recommendation; pure.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Move to the fast local filesystem.
-    Move,
-    /// Move to the Windows side.
-    MoveToWindows,
-    /// Leave it where it is.
-    Stay,
-    /// Leave it, and change settings.
-    Tune,
-    /// The figures do not carry an answer.
-    Inconclusive,
-}
+use crate::facts::Facts;
+use crate::judge::{Judgement, Severity};
+use crate::rules::RuleSet;
+use crate::rules::evaluate::{Evaluator, Truth};
+use crate::rules::gather::Observations;
+use crate::rules::kinds::VerdictRule;
+use crate::rules::say::fill;
+pub use crate::rules::vocabulary::Verdict;
 
 /// The advice of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,4 +59,119 @@ pub struct Tune {
     pub effect: String,
     /// Where the effect is documented or was measured.
     pub source: String,
+}
+
+/// Everything that a run says at its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// What to do.
+    pub recommendation: Recommendation,
+    /// Settings that help in place, whatever the verdict.
+    pub tune: Vec<Tune>,
+}
+
+/// Returns where a move would put a repository: a directory of the same name below the target.
+#[must_use]
+pub fn destination(target: &Path, worktree: &Path) -> PathBuf {
+    worktree.file_name().map_or_else(|| target.to_owned(), |name| target.join(name))
+}
+
+/// Recommends what to do, from facts with the measurements in them.
+///
+/// The first verdict rule that holds decides; its command and sentences are filled with facts. Hazards that block a move
+/// and are not repaired by it are named before the command.
+#[must_use]
+pub fn advise(facts: &Facts, judgement: &Judgement, rules: &RuleSet, observations: &Observations) -> Advice {
+    let mut facts = facts.clone();
+    facts.toolchain = Some(judgement.toolchain.clone());
+    facts.hazards = Some(judgement.hazard_facts());
+    let mut json = serde_json::to_value(&facts).unwrap_or_default();
+    let place = facts.target.as_ref().map(|target| {
+        let worktree = facts.repo.worktree.as_deref().unwrap_or(&facts.repo.git_dir);
+        destination(Path::new(&target.site.path), Path::new(worktree)).to_string_lossy().into_owned()
+    });
+    if let Some(place) = place {
+        // A name of its own in templates: it is made of two facts and is none itself.
+        json["destination"] = serde_json::Value::String(place);
+    }
+    let hazards: BTreeSet<String> = judgement.hazards.iter().map(|hazard| hazard.rule.clone()).collect();
+    let sides = BTreeSet::new();
+    let subject = observations.subject_with(&json, &hazards, &sides);
+    let evaluator = Evaluator::new(&subject);
+    let holds = |rule: &&VerdictRule| evaluator.test(&rule.when).truth == Truth::True;
+    let recommendation = match rules.verdicts.iter().find(holds) {
+        Some(rule) => recommend(rule, rules, judgement, &json, &evaluator),
+        None => no_rule(),
+    };
+    let tune = rules.settings.iter().filter(|rule| evaluator.test(&rule.when).truth == Truth::True).map(|rule| Tune {
+        rule: rule.id.as_str().to_owned(),
+        say: fill(&rule.say, &json),
+        command: command_line(&words(&rule.command, &json)),
+        effect: fill(&rule.effect, &json),
+        source: rule.source.clone(),
+    });
+    Advice { recommendation, tune: tune.collect() }
+}
+
+fn recommend(
+    rule: &VerdictRule,
+    rules: &RuleSet,
+    judgement: &Judgement,
+    facts: &serde_json::Value,
+    evaluator: &Evaluator,
+) -> Recommendation {
+    let mut say = fill(&rule.say, facts);
+    let is_move = matches!(rule.verdict, Verdict::Move | Verdict::MoveToWindows);
+    let blockers: Vec<&str> = judgement
+        .hazards
+        .iter()
+        .filter(|hazard| hazard.severity == Severity::Blocker && !hazard.handled_by_move)
+        .map(|hazard| hazard.fix.as_str())
+        .collect();
+    if is_move && !blockers.is_empty() {
+        say = format!("{say} Before that: {}.", blockers.join("; "));
+    }
+    let offered = rule.alternatives.iter().filter_map(|id| rules.alternatives.iter().find(|it| it.id == *id));
+    let alternatives = offered
+        .filter(|it| evaluator.test(&it.when).truth == Truth::True)
+        .map(|it| Alternative { say: fill(&it.say, facts), effect: fill(&it.effect, facts) });
+    let command: Vec<String> = rule.command.iter().map(|word| fill(word, facts)).collect();
+    let command = (!command.is_empty() && is_filled(&rule.command, facts)).then_some(command);
+    Recommendation {
+        verdict: rule.verdict,
+        reason: rule.reason.clone(),
+        rule: rule.id.as_str().to_owned(),
+        say,
+        command_line: command.as_deref().map(command_line),
+        command,
+        alternatives: alternatives.collect(),
+    }
+}
+
+/// Returns whether every fact that a command names is known; a command with a gap in it must not be shown.
+fn is_filled(templates: &[String], facts: &serde_json::Value) -> bool {
+    // A bracketed part vanishes exactly when one of its facts is absent.
+    templates.iter().all(|template| !fill(&format!("[x{template}]"), facts).is_empty())
+}
+
+fn words(template: &str, facts: &serde_json::Value) -> Vec<String> {
+    let words = shell_words::split(template).unwrap_or_else(|_| vec![template.to_owned()]);
+    words.iter().map(|word| fill(word, facts)).collect()
+}
+
+fn command_line(words: &[String]) -> String {
+    shell_words::join(words)
+}
+
+/// The advice when no rule holds, which only a rule set without its last rule can bring about.
+fn no_rule() -> Recommendation {
+    Recommendation {
+        verdict: Verdict::Inconclusive,
+        reason: "no-rule".to_owned(),
+        rule: "none".to_owned(),
+        say: "No verdict rule holds for these facts; the rule set lacks its last rule.".to_owned(),
+        command: None,
+        command_line: None,
+        alternatives: Vec::new(),
+    }
 }

@@ -1,5 +1,9 @@
 //! The command line: types and help text, no behaviour.
 
+mod bench;
+
+pub use bench::{BenchArgs, BenchFormat, SuiteName};
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,11 +32,24 @@ pub enum Command {
     Check(CheckArgs),
     /// Show which mount and filesystem a path is on, what kind of place that is, and how that is known
     Fs(FsArgs),
+    /// Measure synthetic work in directories side by side: small files, bulk data, streams, trees, git
+    Bench(BenchArgs),
     /// Copy a repository to where it should live, prove that the copy is right, and leave the old one as it was
     Move(MoveArgs),
+    /// Find the repositories below directories and rank them by what moving would save
+    Survey(SurveyArgs),
+    /// Print the JSON Schema of `--format json`
+    Schema,
+    /// Print a script that completes commands and options in a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    Man(ManArgs),
     /// Do the work of `check` and report it as events, for the process that watches over it
     #[command(name = "__worker", hide = true)]
     Worker(CheckArgs),
+    /// Make the calls on a repository's mount that another rehome asks for on standard input
+    #[command(name = "__probe", hide = true)]
+    Probe,
 }
 
 /// Options of `rehome check`.
@@ -77,12 +94,40 @@ pub struct CheckArgs {
     /// 20 inconclusive
     #[arg(long)]
     pub exit_code: bool,
+    /// Answer from the last result of this repository, in milliseconds and without measuring; silent when there is none,
+    /// when it is older than `MAX_AGE` (default 30d) or does not fit any more, when it was already shown, or when there is
+    /// nothing to do
+    ///
+    /// `REHOME_MUTE=1`, `git config rehome.mute true` (in one repository or `--global`) and `mute: true` in
+    /// `.rehome.yaml` keep it silent for good. Failures are silent, too: it is made for prompts and editors.
+    #[arg(long, value_name = "MAX_AGE", num_args = 0..=1, value_parser = max_age_or_path)]
+    pub cached: Option<Option<MaxAgeOrPath>>,
+    /// With `--cached`: measure in the background, at low priority, when there is no result that fits
+    #[arg(long, requires = "cached")]
+    pub refresh: bool,
+    /// Be the measurement in the background that `--refresh` starts
+    #[arg(long, hide = true)]
+    pub background: bool,
     /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
     /// Say more about what is done (may be repeated)
     #[arg(long, short, action = clap::ArgAction::Count)]
     pub verbose: u8,
+}
+
+/// The value of `--cached`; a path that follows it stays a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MaxAgeOrPath {
+    /// How old the result may be.
+    MaxAge(Duration),
+    /// A path inside the repository, as in `rehome --cached .`.
+    Path(PathBuf),
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a value parser returns a result")]
+fn max_age_or_path(text: &str) -> Result<MaxAgeOrPath, String> {
+    Ok(parse_duration(text).map_or_else(|_| MaxAgeOrPath::Path(PathBuf::from(text)), MaxAgeOrPath::MaxAge))
 }
 
 /// A side that the user names.
@@ -105,6 +150,8 @@ pub enum Format {
     Json,
     /// One line, or nothing when there is nothing to do
     Oneline,
+    /// A page with plots that needs no network
+    Html,
 }
 
 /// Form of an answer that is no report.
@@ -128,6 +175,48 @@ pub struct FsArgs {
     /// Form of the answer
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: PlainFormat,
+}
+
+/// Options of `rehome completions`.
+#[derive(Debug, Args, Clone)]
+pub struct CompletionsArgs {
+    /// The shell that will run the script
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `rehome man`.
+#[derive(Debug, Args, Clone)]
+pub struct ManArgs {
+    /// Directory to write `rehome.1` and one page for each command into, instead of printing the first
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+/// Options of `rehome survey`.
+#[derive(Debug, Args, Clone)]
+pub struct SurveyArgs {
+    /// Directories to search (default: the current directory)
+    #[arg(value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// Time for all repositories together, for example 55s or 5m
+    #[arg(long, value_name = "DURATION", default_value = "55s", value_parser = parse_duration)]
+    pub budget: Duration,
+    /// How many directories below each DIR to look into
+    #[arg(long, value_name = "N", default_value = "5")]
+    pub depth: usize,
+    /// Directory that copies are made in and that moves would go to (default: as `rehome check` chooses)
+    #[arg(long, value_name = "DIR")]
+    pub target: Option<PathBuf>,
+    /// Filesystem types that the target may have, separated by commas
+    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    pub target_fs: Vec<String>,
+    /// Form of the answer; `json` writes one line a repository as soon as it is measured
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: PlainFormat,
+    /// Print no progress
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// Options of `rehome move`.
@@ -162,6 +251,9 @@ pub struct MoveArgs {
     /// Windows drives)
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub target_fs: Vec<String>,
+    /// Directory with further rule files, for directories that can be made again (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub rules: Vec<PathBuf>,
     /// Form of plan and result
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: PlainFormat,

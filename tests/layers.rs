@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["units", "error", "facts", "progress", "signals"],
     &["scan"],
-    &["measure"],
+    &["measure", "bench"],
     &["rules"],
     &["judge"],
     &["advise"],
     &["migrate"],
     &["report"],
+    &["state"],
     &["cli"],
     &["commands"],
 ];

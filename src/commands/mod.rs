@@ -1,17 +1,22 @@
 //! The commands: the only place that joins the stages.
 
+pub mod bench;
+pub mod cached;
 pub mod check;
+pub mod documents;
 pub mod fs;
 pub mod move_;
 pub mod output;
 pub mod progress;
 pub mod supervise;
+pub mod survey;
 
 use std::fmt::Write as _;
 use std::io::Write;
 
 use crate::cli::{Cli, Command};
-use crate::error::Error;
+use crate::error::{EXIT_OK, Error};
+use crate::measure::probe::server::serve_stdin;
 
 /// Runs the command that the command line names and returns the exit status.
 ///
@@ -23,8 +28,14 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         None => check::run(&cli.check, out),
         Some(Command::Check(args)) => check::run(&args, out),
         Some(Command::Fs(args)) => fs::run(&args, out),
+        Some(Command::Bench(args)) => bench::run(&args, out),
         Some(Command::Move(args)) => move_::run(&args, out),
+        Some(Command::Survey(args)) => survey::run(&args, out),
+        Some(Command::Schema) => documents::write_schema(out),
+        Some(Command::Completions(args)) => documents::write_completions(&args, out),
+        Some(Command::Man(args)) => documents::write_man(&args, out),
         Some(Command::Worker(args)) => check::work(&args, out),
+        Some(Command::Probe) => serve_stdin(out).map(|()| EXIT_OK).map_err(Error::Output),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::cli::{CheckArgs, Format};
 use crate::error::Error;
-use crate::report::{Report, Style, write_human, write_json, write_oneline};
+use crate::report::{Report, Style, write_html, write_human, write_json, write_oneline};
 
 /// Writes a report in the form and to the place that the command line asks for.
 ///
@@ -30,6 +30,7 @@ fn write_as(report: &Report, format: Format, style: &Style, out: &mut dyn Write)
         Format::Text => write_human(report, style, out),
         Format::Json => write_json(report, out),
         Format::Oneline => write_oneline(report, out),
+        Format::Html => write_html(report, out),
     }?;
     out.flush()
 }

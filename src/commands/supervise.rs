@@ -3,11 +3,11 @@
 //! A thread inside a system call on a mount that stopped answering can neither be cancelled nor killed: FUSE and 9p
 //! wait for the server's answer, and a process with such a thread cannot even exit. So `check` runs its work in a child
 //! of the same program, which reports over a pipe as it goes; the parent keeps the time, and when it runs out it
-//! abandons the child and answers with what has arrived so far.
+//! abandons the child and answers with what has arrived so far. Measuring has a probe process of its own for the same
+//! reason ([`crate::measure::probe`]), so the parent's clock matters while the child scans.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -27,17 +27,12 @@ const INTERRUPT_GRACE: Duration = Duration::from_secs(3);
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// Temporary data was made here; the parent removes it if the child cannot.
-    Temporary {
-        /// The directory.
-        path: PathBuf,
-    },
     /// What is known so far; `complete` is false.
     Partial {
         /// The report without the missing parts.
         report: Box<Report>,
     },
-    /// The repository's mount is not needed any more; what is left is bounded by the local disk.
+    /// From here on the repository's mount is touched only by a probe that the child can abandon itself.
     LeftTheMount,
     /// The end: the whole report.
     Finished {
@@ -109,7 +104,7 @@ pub fn supervise(command: &mut Command, limit: Duration, interrupt: &Interrupt) 
     let Some(pipe) = child.stdout.take() else {
         return Err(Error::refused("the worker process has no output", "this is a bug in rehome; please report it"));
     };
-    let mut state = State { child, temporary: Vec::new(), partial: None, deadline: Some(started + limit) };
+    let mut state = State { child, partial: None, deadline: Some(started + limit) };
     let events = read_events(pipe);
     let mut interrupted_at: Option<Instant> = None;
     loop {
@@ -123,7 +118,6 @@ pub fn supervise(command: &mut Command, limit: Duration, interrupt: &Interrupt) 
                 return Err(Error::Reported { message, causes, hint, exit_code });
             }
             Ok(Event::Partial { report }) => state.partial = Some(report),
-            Ok(Event::Temporary { path }) => state.temporary.push(path),
             Ok(Event::LeftTheMount) => state.deadline = None,
             Err(RecvTimeoutError::Disconnected) => return state.ended_without_a_word(interrupt.is_set()),
             Err(RecvTimeoutError::Timeout) => {}
@@ -157,7 +151,6 @@ fn read_events(pipe: ChildStdout) -> mpsc::Receiver<Event> {
 
 struct State {
     child: Child,
-    temporary: Vec<PathBuf>,
     partial: Option<Box<Report>>,
     deadline: Option<Instant>,
 }
@@ -172,12 +165,10 @@ impl State {
         let _ = self.child.wait();
     }
 
-    /// Kills the child without waiting for it (it may never die) and removes what it made on the local disk.
+    /// Kills the child without waiting for it: it may never die. It has made no temporary data while it touches the
+    /// mount itself.
     fn abandon(mut self, is_interrupted: bool) -> Outcome {
         self.signal(rustix::process::Signal::KILL);
-        for path in &self.temporary {
-            let _ = std::fs::remove_dir_all(path);
-        }
         // Gone at once unless it hangs in the kernel; then init inherits it.
         let _ = self.child.try_wait();
         Outcome::Partial { report: self.partial, is_interrupted }

@@ -39,6 +39,8 @@ pub use session::{CopyFacts, Outcome, Request, Workload, measure, measure_in_pla
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::facts::WorkloadFacts;
+
 /// One workload, measured at both places.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
@@ -74,10 +76,27 @@ pub struct Measurement {
     pub note: Option<String>,
 }
 
+impl From<&Measurement> for WorkloadFacts {
+    fn from(measured: &Measurement) -> Self {
+        Self {
+            in_place_s: Some(measured.in_place.median),
+            in_copy_s: measured.in_copy.as_ref().map(|sample| sample.median),
+            speedup: measured.speedup.map(|speedup| speedup.mid),
+            speedup_low: measured.speedup.map(|speedup| speedup.low),
+            speedup_high: measured.speedup.map(|speedup| speedup.high),
+            saved_s: measured.saved_s,
+            complete: measured.in_place.method != Method::AtLeast,
+        }
+    }
+}
+
 /// The timings of one workload at one place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// One entry a round, in seconds, in order, the warm-up left out; empty for a prediction.
+    ///
+    /// For `stat` each is the mean of the round's calls, so that the figure is one call's; for the other workloads it is
+    /// the whole work.
     pub runs: Vec<f64>,
     /// Median of the runs, or the predicted value, in seconds.
     pub median: f64,

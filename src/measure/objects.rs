@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use gix::index::extension::Tree;
@@ -11,6 +10,7 @@ use gix::index::extension::Tree;
 use crate::error::Error;
 use crate::measure::private_git::PrivateGit;
 use crate::measure::process::{End, run};
+use crate::signals::Interrupt;
 
 /// Trees that are taken over at most; more, and the copy gets a commit of its own instead.
 const MOST_TREES: usize = 2_000;
@@ -43,7 +43,7 @@ pub fn take_head(
     head: &str,
     cached: Option<&Tree>,
     limit: Instant,
-    interrupt: &AtomicBool,
+    interrupt: &Interrupt,
 ) -> Result<Option<Vec<HeadFile>>, Error> {
     let mut files = Vec::new();
     let mut taken = 0;
@@ -121,7 +121,7 @@ pub fn take(
     copy: &PrivateGit,
     ids: &[String],
     limit: Instant,
-    interrupt: &AtomicBool,
+    interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let Some(checked) = cat_file(place, "--batch-check", ids, limit, interrupt)? else { return Ok(()) };
     let small: Vec<String> = String::from_utf8_lossy(&checked)
@@ -154,7 +154,7 @@ fn fetch(
     place: &PrivateGit,
     specs: &[String],
     limit: Instant,
-    interrupt: &AtomicBool,
+    interrupt: &Interrupt,
 ) -> Result<Option<Vec<Object>>, Error> {
     Ok(cat_file(place, "--batch", specs, limit, interrupt)?.and_then(|output| parse_batch(&output)))
 }
@@ -164,7 +164,7 @@ fn cat_file(
     mode: &str,
     specs: &[String],
     limit: Instant,
-    interrupt: &AtomicBool,
+    interrupt: &Interrupt,
 ) -> Result<Option<Vec<u8>>, Error> {
     let input = specs.iter().flat_map(|spec| [spec.as_str(), "\n"]).collect::<String>().into_bytes();
     match run(place.command(&["cat-file", mode]), input, limit, interrupt) {

@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::signals::Interrupt;
 
 /// How often a waiting thread looks at the interrupt flag; short enough that Ctrl-C feels immediate.
 pub const POLL: Duration = Duration::from_millis(50);
@@ -46,7 +47,7 @@ pub enum End {
 /// # Errors
 ///
 /// When the program cannot be started.
-pub fn run(mut command: Command, input: Vec<u8>, limit: Instant, interrupt: &AtomicBool) -> io::Result<End> {
+pub fn run(mut command: Command, input: Vec<u8>, limit: Instant, interrupt: &Interrupt) -> io::Result<End> {
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let started = Instant::now();
@@ -68,7 +69,7 @@ pub fn run(mut command: Command, input: Vec<u8>, limit: Instant, interrupt: &Ato
             Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("the waiting thread is gone")),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let is_interrupted = interrupt.load(Ordering::Relaxed);
+        let is_interrupted = interrupt.is_set();
         if is_interrupted || Instant::now() >= limit {
             let elapsed = started.elapsed();
             kill(pid);
@@ -109,6 +110,12 @@ pub fn kill(group: Option<Pid>) {
 mod tests {
     use super::*;
 
+    fn set() -> Interrupt {
+        let interrupt = Interrupt::default();
+        interrupt.set();
+        interrupt
+    }
+
     fn shell(script: &str) -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
@@ -118,7 +125,7 @@ mod tests {
     #[test]
     fn output_and_status_come_back() {
         let limit = Instant::now() + Duration::from_secs(60);
-        let end = run(shell("cat; echo err >&2; exit 3"), b"in".to_vec(), limit, &AtomicBool::new(false)).unwrap();
+        let end = run(shell("cat; echo err >&2; exit 3"), b"in".to_vec(), limit, &Interrupt::default()).unwrap();
         let End::Done(run) = end else { panic!("{end:?}") };
         assert_eq!(
             (run.stdout.as_slice(), run.stderr.as_slice(), run.status.code()),
@@ -132,7 +139,7 @@ mod tests {
         let mark = dir.path().join("survived");
         let script = format!("(sleep 1; touch '{}') & sleep 60", mark.display());
         let limit = Instant::now() + Duration::from_millis(100);
-        let end = run(shell(&script), Vec::new(), limit, &AtomicBool::new(false)).unwrap();
+        let end = run(shell(&script), Vec::new(), limit, &Interrupt::default()).unwrap();
         assert!(matches!(end, End::TimedOut(_)), "{end:?}");
         std::thread::sleep(Duration::from_millis(1500));
         assert!(!mark.exists(), "a grandchild lived on");
@@ -141,7 +148,7 @@ mod tests {
     #[test]
     fn an_interrupt_ends_the_wait() {
         let limit = Instant::now() + Duration::from_secs(60);
-        let end = run(shell("sleep 60"), Vec::new(), limit, &AtomicBool::new(true)).unwrap();
+        let end = run(shell("sleep 60"), Vec::new(), limit, &set()).unwrap();
         assert!(matches!(end, End::Interrupted), "{end:?}");
     }
 }

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
@@ -24,6 +23,7 @@ use crate::measure::sweep::Stop;
 use crate::measure::temp::RunDir;
 use crate::progress::Progress;
 use crate::scan::RepoProfile;
+use crate::signals::Interrupt;
 
 /// Longest time for the first sample of the mount, in seconds: it only has to tell milliseconds from microseconds.
 const CALIBRATION_S: f64 = 0.2;
@@ -150,7 +150,7 @@ impl From<Trouble> for Halt {
 /// # Errors
 ///
 /// [`Error`] when the copy cannot be made or the probe does not work.
-pub fn measure(request: &Request, progress: &dyn Progress, interrupt: &AtomicBool) -> Result<Outcome, Error> {
+pub fn measure(request: &Request, progress: &dyn Progress, interrupt: &Interrupt) -> Result<Outcome, Error> {
     run(request, progress, interrupt, true)
 }
 
@@ -162,13 +162,13 @@ pub fn measure(request: &Request, progress: &dyn Progress, interrupt: &AtomicBoo
 pub fn measure_in_place_only(
     request: &Request,
     progress: &dyn Progress,
-    interrupt: &AtomicBool,
+    interrupt: &Interrupt,
 ) -> Result<Outcome, Error> {
     let request = Request { budget: request.budget.min(NATIVE_BUDGET), ..*request };
     run(&request, progress, interrupt, false)
 }
 
-fn run(request: &Request, progress: &dyn Progress, interrupt: &AtomicBool, copies: bool) -> Result<Outcome, Error> {
+fn run(request: &Request, progress: &dyn Progress, interrupt: &Interrupt, copies: bool) -> Result<Outcome, Error> {
     let started = Instant::now();
     let Some(index) = request.profile.index.as_ref().filter(|index| !index.state.entries().is_empty()) else {
         let notes = vec!["nothing is tracked, so there is nothing to measure".to_owned()];
@@ -218,7 +218,7 @@ fn run(request: &Request, progress: &dyn Progress, interrupt: &AtomicBool, copie
 pub(crate) struct Session<'a> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) progress: &'a dyn Progress,
-    pub(crate) interrupt: &'a AtomicBool,
+    pub(crate) interrupt: &'a Interrupt,
     pub(crate) deadline: Instant,
     pub(crate) settings: Settings,
     pub(crate) bytes: Cow<'a, [u8]>,

@@ -96,7 +96,7 @@ pub fn build(
     if let Some(error) = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         return Err(io("fill", error));
     }
-    if stop.flag.load(Ordering::Relaxed) {
+    if stop.flag.is_set() {
         return Err(Error::Interrupted);
     }
     let mut finished = finished.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -4,7 +4,6 @@ use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, openat, statat};
@@ -12,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::files::Files;
 use crate::measure::raw_index::{Kind, RawIndex};
+use crate::signals::Interrupt;
 
 /// Calls between two looks at the clock: a look costs some 30 ns, a stat call on ext4 some 1 µs.
 const CLOCK_EVERY: usize = 16;
@@ -35,20 +35,29 @@ pub struct Pass {
     pub is_cut: bool,
 }
 
+impl Pass {
+    /// Returns the mean time of an operation, in seconds.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "numbers of operations are far below 2^52")]
+    pub fn per_operation_s(&self) -> f64 {
+        self.elapsed_s / self.done.max(1) as f64
+    }
+}
+
 /// When a pass stops early.
 #[derive(Debug, Clone, Copy)]
 pub struct Stop<'a> {
     /// At this time.
     pub at: Instant,
     /// When this is set.
-    pub flag: &'a AtomicBool,
+    pub flag: &'a Interrupt,
 }
 
 impl Stop<'_> {
     /// Returns whether it is time to stop.
     #[must_use]
     pub fn is_now(&self) -> bool {
-        self.flag.load(Ordering::Relaxed) || Instant::now() >= self.at
+        self.flag.is_set() || Instant::now() >= self.at
     }
 
     /// Returns how much time is left.

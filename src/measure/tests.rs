@@ -3,13 +3,13 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use crate::facts::GitFacts;
 use crate::measure::testing::{git, profile_of};
 use crate::measure::{Outcome, Request, Workload, measure, measure_in_place_only};
 use crate::progress::Silent;
+use crate::signals::Interrupt;
 
 const ALL: &[Workload] = &[Workload::GitStatus, Workload::Stat, Workload::Walk];
 
@@ -125,7 +125,7 @@ fn run(root: &Path, target: &Path) -> Outcome {
         git: Some(&git),
         probe_program: None,
     };
-    measure(&request, &Silent, &AtomicBool::new(false)).unwrap()
+    measure(&request, &Silent, &Interrupt::default()).unwrap()
 }
 
 fn assert_same_work(outcome: &Outcome) {
@@ -353,11 +353,11 @@ fn without_git_the_rest_is_measured() {
         git: None,
         probe_program: None,
     };
-    let outcome = measure(&request, &Silent, &AtomicBool::new(false)).unwrap();
+    let outcome = measure(&request, &Silent, &Interrupt::default()).unwrap();
     let names: Vec<_> = outcome.measurements.iter().map(|m| m.workload.as_str()).collect();
     assert_eq!(names, ["stat", "walk"]);
     assert!(outcome.notes.iter().any(|note| note.contains("git was not found")), "{:?}", outcome.notes);
-    let native = measure_in_place_only(&request, &Silent, &AtomicBool::new(false)).unwrap();
+    let native = measure_in_place_only(&request, &Silent, &Interrupt::default()).unwrap();
     assert!(native.measurements.iter().all(|m| m.in_copy.is_none() && m.speedup.is_none()), "{native:?}");
     assert!(native.copy.is_none());
 }
@@ -377,7 +377,9 @@ fn an_interrupt_is_no_error_and_leaves_nothing() {
         git: Some(&git),
         probe_program: None,
     };
-    let outcome = measure(&request, &Silent, &AtomicBool::new(true)).unwrap();
+    let interrupt = Interrupt::default();
+    interrupt.set();
+    let outcome = measure(&request, &Silent, &interrupt).unwrap();
     assert!(outcome.interrupted && !outcome.complete);
     drop(outcome);
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);

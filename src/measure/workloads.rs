@@ -108,6 +108,14 @@ impl Sides {
     }
 }
 
+/// Says that a measurement's figures were computed from a part.
+fn mark_as_predicted(measurement: &mut Measurement) {
+    for sample in [Some(&mut measurement.in_place), measurement.in_copy.as_mut()].into_iter().flatten() {
+        sample.method = Method::Predicted;
+        sample.runs.clear();
+    }
+}
+
 fn estimate_of(sample: &Sample) -> Estimate {
     Estimate { mid: sample.median, interval: sample.low.zip(sample.high) }
 }
@@ -182,12 +190,12 @@ impl Session<'_> {
                 break;
             }
             sides.is_same &= pass.odd.is_empty() && pass.failed.is_empty() && pass.done == list.len() as u64;
-            sides.place.push(pass.elapsed_s);
+            sides.place.push(pass.per_operation_s());
             sides.place_latency = latency.or(sides.place_latency);
             if let Some((copy, sizes)) = &copied {
                 let pass = self.copy_stat(copy, sizes, &list, false);
                 sides.is_same &= pass.odd.is_empty() && pass.failed.is_empty();
-                sides.copy.push(pass.elapsed_s);
+                sides.copy.push(pass.per_operation_s());
             }
             self.progress.advance(u64::from(round) + 1);
         }
@@ -240,8 +248,13 @@ impl Session<'_> {
         let warm_up = self.passed(&ask)?.0;
         let mut sides = Sides::new("walk");
         sides.operations = Some(warm_up.done);
-        if list.len() < self.files.dirs.len() {
-            sides.note(format!("{} of {} directories, spread over all", list.len(), self.files.dirs.len()));
+        let whole = self.files.dirs.len() as u64 + self.files.paths.len() as u64;
+        // A part stands for the whole in proportion to its operations.
+        #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
+        let factor = whole as f64 / warm_up.done.max(1) as f64;
+        let is_part = list.len() < self.files.dirs.len();
+        if is_part {
+            sides.note(format!("from {} of {} directories, spread over all", list.len(), self.files.dirs.len()));
         }
         if let Some(copy) = copy {
             drop(self.copy_walk(copy, &list));
@@ -254,16 +267,20 @@ impl Session<'_> {
             if pass.is_cut {
                 break;
             }
-            sides.place.push(pass.elapsed_s);
+            sides.place.push(pass.elapsed_s * factor);
             if let Some(copy) = copy {
                 let copy_pass = self.copy_walk(copy, &list);
                 // Files that were deleted in place fail there; the copy has to miss the same ones.
                 sides.is_same &= copy_pass.done == pass.done && copy_pass.failed == pass.failed;
-                sides.copy.push(copy_pass.elapsed_s);
+                sides.copy.push(copy_pass.elapsed_s * factor);
             }
             self.progress.advance(u64::from(round) + 1);
         }
-        self.outcome.measurements.extend(sides.finish());
+        let mut measurement = sides.finish();
+        if is_part && let Some(measurement) = &mut measurement {
+            mark_as_predicted(measurement);
+        }
+        self.outcome.measurements.extend(measurement);
         self.progress.end();
         Ok(())
     }

@@ -39,6 +39,12 @@ pub fn seconds(value_s: f64) -> String {
     format!("{} {unit}", short_number(value_s / length_s))
 }
 
+/// Returns a duration whose fraction does not matter: `3 s` for 3.02 s, `400 ms` for 0.4 s.
+#[must_use]
+pub fn rough_seconds(value_s: f64) -> String {
+    seconds(if value_s >= 1.0 { value_s.round() } else { value_s }).replace(".0 ", " ")
+}
+
 /// Returns both ends of an interval in the unit that `mid_s` is written in: `84 to 92` beside `88 s`.
 ///
 /// An interval whose ends read the same is written once.

@@ -13,7 +13,14 @@ use super::Report;
 /// Those of `out`.
 pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let text = serde_json::to_string_pretty(report).map_err(io::Error::other)?;
-    // JSON itself asks only for the first 32 characters to be escaped; a terminal also acts on DEL, C1 and bidi marks.
+    write_escaped(&text, out)
+}
+
+/// Writes JSON text and a newline; what a terminal would act on is written as its escape.
+///
+/// JSON itself asks only for the first 32 characters to be escaped; a terminal also acts on DEL, C1 and bidi marks, which
+/// can only stand in strings.
+pub(super) fn write_escaped(text: &str, out: &mut dyn Write) -> io::Result<()> {
     for c in text.chars() {
         if c != '\n' && crate::error::printable_text(c.encode_utf8(&mut [0; 4])).len() != c.len_utf8() {
             write!(out, "\\u{:04x}", u32::from(c))?;

@@ -1,5 +1,6 @@
 //! Every value of a run, and the forms it is written in.
 
+pub mod bench;
 pub mod format;
 pub mod html;
 pub mod human;
@@ -7,12 +8,13 @@ pub mod json;
 pub mod oneline;
 pub mod place;
 pub mod schema;
+pub mod survey;
 
 mod explain;
 mod measured;
 mod page;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod words;
 
 pub use html::write_html;

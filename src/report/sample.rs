@@ -18,12 +18,21 @@ pub(crate) fn run(runs: &[f64]) -> Sample {
         low: Some(sorted[0]),
         high: Some(sorted[sorted.len() - 1]),
         method: Method::Run,
+        sampled_s: None,
         latency: None,
     }
 }
 
 pub(crate) fn predicted(low: f64, median: f64, high: f64) -> Sample {
-    Sample { runs: vec![], median, low: Some(low), high: Some(high), method: Method::Predicted, latency: None }
+    Sample {
+        runs: vec![],
+        median,
+        low: Some(low),
+        high: Some(high),
+        method: Method::Predicted,
+        sampled_s: Some(3.02),
+        latency: None,
+    }
 }
 
 pub(crate) fn hazard(severity: Severity, say: &str, fix: &str, handled_by_move: bool) -> Hazard {
@@ -116,6 +125,9 @@ fn measured(
         in_place,
         in_copy,
         speedup: speedup.map(|(low, mid, high)| Speedup { mid, low, high }),
+        now: None,
+        operations: None,
+        failed: None,
         saved_s,
         same_work: true,
         note: None,
@@ -128,6 +140,8 @@ pub(crate) fn moving() -> Report {
     stat_place.latency = Some(Latency { count: 7_704, p50: 4.7e-3, p95: 6.1e-3, p99: 11.8e-3 });
     let mut stat_copy = run(&[2.3e-6, 2.2e-6, 2.3e-6, 2.2e-6, 2.25e-6, 2.2e-6]);
     stat_copy.latency = Some(Latency { count: 7_704, p50: 2.2e-6, p95: 2.9e-6, p99: 5.4e-6 });
+    let mut stat = measured("stat", stat_place, Some(stat_copy), Some((1_950.0, 2_087.0, 2_210.0)));
+    stat.operations = Some(1_284);
     Report {
         schema_version: SCHEMA_VERSION,
         rehome_version: "0.1.0".into(),
@@ -147,7 +161,7 @@ pub(crate) fn moving() -> Report {
             hazards: Some(HazardFacts::default()),
         },
         measurements: vec![
-            measured("stat", stat_place, Some(stat_copy), Some((1_950.0, 2_087.0, 2_210.0))),
+            stat,
             measured(
                 "git_status",
                 run(&[0.951, 0.948, 0.99, 0.951, 0.938, 0.97]),
@@ -253,7 +267,6 @@ pub(crate) fn predicting() -> Report {
     git_status.in_copy = Some(run(&[0.21, 0.2, 0.22, 0.21, 0.21]));
     git_status.speedup = Some(Speedup { low: 390.0, mid: 419.0, high: 446.0 });
     git_status.saved_s = Some(87.8);
-    git_status.note = Some("predicted from a 3 s sample".into());
     report
 }
 

@@ -233,6 +233,9 @@ pub(super) fn speedup(measurement: &Measurement) -> String {
             format!("at least {}", format::ratio(speedup.mid))
         }
         Some(speedup) => format::ratio(speedup.mid),
+        None if measurement.in_copy.is_some() && measurement.in_place.method == Method::AtLeast => {
+            "not known".to_owned()
+        }
         None if measurement.in_copy.is_some() && !measurement.same_work => "not comparable".to_owned(),
         None if measurement.in_copy.is_some() => "not known".to_owned(),
         None => NOT_MEASURED.to_owned(),
@@ -242,26 +245,32 @@ pub(super) fn speedup(measurement: &Measurement) -> String {
 /// Returns what a reader must know about a measurement beyond its row: predictions, bounds, different work, its note.
 pub(super) fn remarks(measurement: &Measurement) -> Vec<String> {
     let name = workload(measurement);
-    let note = measurement.note.as_deref().map(str::trim).filter(|note| !note.is_empty());
     let mut out = Vec::new();
-    let mut note_is_said = false;
     if measurement.in_place.method == Method::Predicted {
-        let how = match note {
-            Some(note) if note.contains("predicted") => {
-                note_is_said = true;
-                note
-            }
-            _ => "predicted from a sample",
-        };
-        out.push(format!("{name} in place: {}, {how}", figure_with_interval(&measurement.in_place)));
+        let figure = figure_with_interval(&measurement.in_place);
+        out.push(format!("{name} in place: {figure}, {}", predicted(&measurement.in_place)));
     }
-    if let Some(note) = note.filter(|_| !note_is_said) {
-        out.push(format!("{name}: {note}"));
+    if let Some(now) = &measurement.now {
+        out.push(format!(
+            "{name} with the index as it is now: {}, since git reads the files whose stat data differ; the figure above \
+             is the one after an ordinary `git status` has mended that",
+            figure_with_interval(now)
+        ));
     }
-    if measurement.in_copy.is_some() && !measurement.same_work {
+    let note = measurement.note.as_deref().map(str::trim).filter(|note| !note.is_empty());
+    out.extend(note.map(|note| format!("{name}: {note}")));
+    let is_different = measurement.in_copy.is_some() && !measurement.same_work;
+    if is_different && measurement.in_place.method != Method::AtLeast && note.is_none() {
         out.push(format!("{name}: the two sides did not give the same answer, so there is no ratio"));
     }
     out
+}
+
+fn predicted(sample: &Sample) -> String {
+    match sample.sampled_s {
+        Some(sampled_s) => format!("predicted from a {} sample", format::rough_seconds(sampled_s)),
+        None => "predicted from a sample".to_owned(),
+    }
 }
 
 /// Returns the verdict as a headline without full stop.

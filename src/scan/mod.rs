@@ -8,6 +8,7 @@ pub mod git;
 pub mod index;
 pub mod refs;
 pub mod repo;
+pub mod repositories;
 
 use std::path::PathBuf;
 

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 /// Where the schema is in the repository.
-pub const SCHEMA_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/report.schema.json");
+pub(crate) const SCHEMA_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/report.schema.json");
 
 /// Panics with every violation when a report in JSON does not match the published schema.
-pub fn assert_valid_report(report: &Value) {
+pub(crate) fn assert_valid_report(report: &Value) {
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(SCHEMA_PATH).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let violations: Vec<String> =

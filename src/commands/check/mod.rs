@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use crate::advise::Verdict;
 use crate::cli::CheckArgs;
-use crate::commands::output;
 use crate::commands::supervise::{Outcome, supervise};
+use crate::commands::{cached, output};
 use crate::error::{EXIT_OK, Error, printable};
 use crate::report::Report;
 use crate::signals::Interrupt;
+use crate::state::Store;
 
 pub use worker::work;
 
@@ -36,14 +37,32 @@ const GRACE: Duration = Duration::from_millis(1_500);
 ///
 /// Whatever kept the check from answering; [`Error::Interrupted`] when a signal ended it before anything was known.
 pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<u8, Error> {
+    if let Some(wanted) = &args.cached {
+        return cached::run(args, wanted.as_ref(), out);
+    }
+    let store = Store::of_user();
+    let _alone = if args.background {
+        // Another one is at work already, or there is no place to leave the result.
+        let Some(lock) = store.as_ref().and_then(cached::enter_background) else { return Ok(EXIT_OK) };
+        Some(lock)
+    } else {
+        None
+    };
     let interrupt = Interrupt::on_signals()?;
     let outcome = supervise(&mut worker_command(), args.budget + GRACE, &interrupt)?;
     let (report, is_interrupted) = match outcome {
-        Outcome::Finished(report) => (report, false),
+        Outcome::Finished(report) => {
+            let is_interrupted = interrupt.is_set() && !report.complete;
+            (report, is_interrupted)
+        }
         Outcome::Partial { report: Some(report), is_interrupted } => (report, is_interrupted),
         Outcome::Partial { report: None, is_interrupted: true } => return Err(Error::Interrupted),
         Outcome::Partial { report: None, is_interrupted: false } => return Err(no_answer(args)),
     };
+    if let Some(store) = store.filter(|_| !args.no_measure) {
+        // Only later prompts would miss it, and they measure again.
+        let _ = store.save(&report);
+    }
     output::write_report(&report, args, out)?;
     if is_interrupted {
         return Err(Error::Interrupted);

@@ -1,22 +1,36 @@
 //! The process that touches the repository: joins the stages and reports as it goes.
 
+use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use etcetera::BaseStrategy;
 use rustix::process::Signal;
 
-use crate::cli::CheckArgs;
+use crate::advise::advise;
+use crate::cli::{CheckArgs, Primary};
+use crate::commands::progress;
 use crate::commands::supervise::{Event, emit};
 use crate::error::{EXIT_OK, Error};
-use crate::facts::Facts;
+use crate::facts::{Facts, Platform, Toolchain};
+use crate::judge::judge;
+use crate::measure::{self, Request, Workload};
 use crate::report::{Cost, Report, SCHEMA_VERSION};
+use crate::rules::RuleSet;
+use crate::rules::gather::{Budget, Observations, Purpose, gather};
+use crate::rules::live::{self, LiveSource};
+use crate::scan::RepoProfile;
 use crate::scan::access::Access;
-use crate::scan::filesystem::System;
 use crate::scan::filesystem::rules::FilesystemRuleSet;
+use crate::scan::filesystem::target::{TargetRequest, choose_target};
+use crate::scan::filesystem::{Location, System};
 use crate::scan::git;
 use crate::scan::repo::scan;
 use crate::signals::Interrupt;
+
+/// What is timed, in this order: the cheap ones first, so that a run that is cut short has something to say.
+const WORKLOADS: &[Workload] = &[Workload::Stat, Workload::GitStatus, Workload::Walk];
 
 /// Does the work of `check` and writes [`Event`]s to `out`.
 ///
@@ -28,55 +42,169 @@ pub fn work(args: &CheckArgs, out: &mut dyn Write) -> Result<u8, Error> {
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
         .map_err(|error| Error::io("watch the parent of", "/proc/self", error.into()))?;
     let interrupt = Interrupt::on_signals()?;
-    let event = match check(args, &interrupt, out) {
-        Ok(report) => Event::Finished { report: Box::new(report) },
+    let mut check = Check { args, interrupt, started: Instant::now(), access: Access::default() };
+    match check.run(out) {
+        Ok((report, outcome)) => {
+            emit(out, &Event::Finished { report: Box::new(report) })?;
+            // The answer is out; removing the copy may take its time now.
+            drop(outcome);
+        }
         Err(Error::Output(error)) => return Err(Error::Output(error)),
-        Err(error) => Event::failed(&error),
-    };
-    emit(out, &event)?;
+        Err(error) => emit(out, &Event::failed(&error))?,
+    }
     Ok(EXIT_OK)
 }
 
-fn check(args: &CheckArgs, interrupt: &Interrupt, out: &mut dyn Write) -> Result<Report, Error> {
-    let started = Instant::now();
-    let access = Access::default();
-    let system = System::live(FilesystemRuleSet::builtin()?)?;
-    let given = args.path.clone().unwrap_or_else(|| PathBuf::from("."));
-    let path = system.resolve_spelling(&given)?;
-    let profile = scan(&path, &access)?;
-    let location = system.locate(&profile.worktree)?;
-    access.add_calls(location.calls_in_place);
-    interrupt.check()?;
-    let facts = Facts {
-        platform: system.platform.platform,
-        site: location.site,
-        target: None,
-        repo: profile.facts.clone(),
-        git: git::find(),
-        toolchain: None,
-        measure: std::collections::BTreeMap::new(),
-        hazards: None,
-    };
-    let count = access.count();
-    let report = Report {
-        schema_version: SCHEMA_VERSION,
-        rehome_version: env!("CARGO_PKG_VERSION").to_owned(),
-        complete: false,
-        facts,
-        measurements: Vec::new(),
-        evidence: Vec::new(),
-        hazards: Vec::new(),
-        recommendation: None,
-        tune: Vec::new(),
-        notes: profile.notes.clone(),
-        cost: Cost {
-            wall_s: started.elapsed().as_secs_f64(),
-            scan_calls_in_place: count.calls,
-            scan_reads_in_place: count.reads,
-            scan_bytes_in_place: count.bytes,
-            bytes_written_in_place: 0,
-        },
-    };
-    emit(out, &Event::Partial { report: Box::new(report.clone()) })?;
-    Ok(report)
+struct Check<'a> {
+    args: &'a CheckArgs,
+    interrupt: Interrupt,
+    started: Instant,
+    access: Access,
+}
+
+impl Check<'_> {
+    fn run(&mut self, out: &mut dyn Write) -> Result<(Report, measure::Outcome), Error> {
+        let rules = RuleSet::load(&self.args.rules)?;
+        let system = System::live(FilesystemRuleSet::builtin()?)?;
+        let given = self.args.path.clone().unwrap_or_else(|| PathBuf::from("."));
+        let profile = scan(&system.resolve_spelling(&given)?, &self.access)?;
+        let location = system.locate(&profile.worktree)?;
+        self.access.add_calls(location.calls_in_place);
+        let mut report = self.first_report(&system, &profile, &location);
+        self.interrupt.check()?;
+        let is_native = location.is_target && self.args.target.is_none();
+        let target = if is_native { None } else { self.target(&system, &location, &mut report)? };
+        let observations = self.gather(&rules, &profile, &mut report);
+        let judgement = judge(&observations, &rules, self.args.primary.map(toolchain_of));
+        report.facts.toolchain = Some(judgement.toolchain.clone());
+        report.facts.hazards = Some(judgement.hazard_facts());
+        report.evidence.clone_from(&judgement.evidence);
+        report.hazards.clone_from(&judgement.hazards);
+        report.notes.extend(judgement.settings_problem.clone());
+        emit(out, &Event::Partial { report: Box::new(report.clone()) })?;
+        emit(out, &Event::LeftTheMount)?;
+        let outcome = self.measure(&profile, target.as_deref(), &mut report)?;
+        report.complete = outcome.complete;
+        if !outcome.interrupted {
+            let advice = advise(&report.facts, &judgement, &rules, &observations);
+            report.recommendation = Some(advice.recommendation);
+            report.tune = advice.tune;
+        }
+        report.cost.wall_s = self.started.elapsed().as_secs_f64();
+        Ok((report, outcome))
+    }
+
+    /// Reads what the rules need, and counts it.
+    fn gather(&self, rules: &RuleSet, profile: &RepoProfile, report: &mut Report) -> Observations {
+        let material = live::material(profile, &report.facts, rules);
+        let source = LiveSource::new(profile, &self.access);
+        let observations = gather(rules, material, &source, Budget::default(), Purpose { local: true });
+        let count = self.access.count();
+        report.cost.scan_calls_in_place = count.calls;
+        report.cost.scan_reads_in_place = count.reads;
+        report.cost.scan_bytes_in_place = count.bytes;
+        observations
+    }
+
+    /// Chooses where the copy goes and returns an existing directory there.
+    ///
+    /// In a container there may be no place at all; what to do then does not depend on figures, so the run goes on
+    /// without a copy. Everywhere else, and for a place that the user named, the refusal ends the run.
+    fn target(&self, system: &System, location: &Location, report: &mut Report) -> Result<Option<PathBuf>, Error> {
+        let request = TargetRequest::new(self.args.target.as_deref(), &self.args.target_fs, Some(location));
+        match choose_target(system, &request) {
+            Ok(target) => {
+                let directory = nearest_existing(Path::new(&target.site.real_path));
+                report.facts.target = Some(target);
+                Ok(Some(directory))
+            }
+            Err(error) if self.args.target.is_none() && report.facts.platform == Platform::Container => {
+                report.notes.push(format!("no copy was made: {error}"));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns a report with what scanning alone tells.
+    fn first_report(&self, system: &System, profile: &RepoProfile, location: &Location) -> Report {
+        let count = self.access.count();
+        Report {
+            schema_version: SCHEMA_VERSION,
+            rehome_version: env!("CARGO_PKG_VERSION").to_owned(),
+            complete: false,
+            facts: Facts {
+                platform: system.platform.platform,
+                site: location.site.clone(),
+                target: None,
+                repo: profile.facts.clone(),
+                git: git::find(),
+                toolchain: None,
+                measure: BTreeMap::new(),
+                hazards: None,
+            },
+            measurements: Vec::new(),
+            evidence: Vec::new(),
+            hazards: Vec::new(),
+            recommendation: None,
+            tune: Vec::new(),
+            notes: profile.notes.iter().chain(&location.notes).cloned().collect(),
+            cost: Cost {
+                wall_s: self.started.elapsed().as_secs_f64(),
+                scan_calls_in_place: count.calls,
+                scan_reads_in_place: count.reads,
+                scan_bytes_in_place: count.bytes,
+                bytes_written_in_place: 0,
+            },
+        }
+    }
+
+    /// Measures and puts what came of it into the report; without a target in place alone.
+    fn measure(
+        &self,
+        profile: &RepoProfile,
+        target: Option<&Path>,
+        report: &mut Report,
+    ) -> Result<measure::Outcome, Error> {
+        if self.args.no_measure {
+            return Ok(measure::Outcome { complete: true, ..measure::Outcome::default() });
+        }
+        let cache_home = etcetera::choose_base_strategy().ok().map(|base| base.cache_dir());
+        let elsewhere = std::env::temp_dir();
+        let request = Request {
+            profile,
+            target: target.unwrap_or(&elsewhere),
+            cache_home: cache_home.as_deref(),
+            budget: self.args.budget.saturating_sub(self.started.elapsed()),
+            rounds: self.args.rounds,
+            workloads: WORKLOADS,
+            git: report.facts.git.as_ref(),
+            probe_program: Some(Path::new("/proc/self/exe")),
+        };
+        let bars = progress::for_terminal(self.args.quiet);
+        let mut outcome = if target.is_some() {
+            measure::measure(&request, bars.as_ref(), &self.interrupt)?
+        } else {
+            measure::measure_in_place_only(&request, bars.as_ref(), &self.interrupt)?
+        };
+        report.facts.measure = outcome.measurements.iter().map(|m| (m.workload.clone(), m.into())).collect();
+        report.facts.repo.stat_dirty = outcome.stat_dirty;
+        report.facts.repo.racy = outcome.racy.or(report.facts.repo.racy);
+        report.measurements = std::mem::take(&mut outcome.measurements);
+        report.notes.append(&mut outcome.notes);
+        Ok(outcome)
+    }
+}
+
+fn toolchain_of(side: Primary) -> Toolchain {
+    match side {
+        Primary::Linux => Toolchain::Linux,
+        Primary::Windows => Toolchain::Windows,
+        Primary::Either => Toolchain::Either,
+    }
+}
+
+/// Returns the path itself, or the nearest directory above it that exists.
+fn nearest_existing(path: &Path) -> PathBuf {
+    path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("/")).to_path_buf()
 }

@@ -4,7 +4,6 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Instant;
 
@@ -12,6 +11,7 @@ use crate::error::printable_text;
 use crate::measure::probe::server::serve;
 use crate::measure::probe::{Answer, Ask};
 use crate::measure::process::{POLL, group, kill};
+use crate::signals::Interrupt;
 
 /// Argument that makes rehome's own program serve as a probe.
 pub const PROBE_ARGUMENT: &str = "__probe";
@@ -84,7 +84,7 @@ impl Probe {
     /// # Errors
     ///
     /// [`Trouble`]; after [`Trouble::Hung`] every further question is answered so at once.
-    pub fn ask(&mut self, ask: &Ask, limit: Instant, interrupt: &AtomicBool) -> Result<Answer, Trouble> {
+    pub fn ask(&mut self, ask: &Ask, limit: Instant, interrupt: &Interrupt) -> Result<Answer, Trouble> {
         if self.is_hung {
             return Err(Trouble::Hung);
         }
@@ -94,7 +94,7 @@ impl Probe {
         let asks = self.asks.as_mut().ok_or(Trouble::Hung)?;
         asks.write_all(&line).and_then(|()| asks.flush()).map_err(|e| failed(&e))?;
         loop {
-            if interrupt.load(Ordering::Relaxed) {
+            if interrupt.is_set() {
                 self.give_up();
                 return Err(Trouble::Interrupted);
             }

@@ -5,7 +5,6 @@ use std::io::{self, BufRead, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, statat};
@@ -18,6 +17,7 @@ use crate::measure::raw_index::RawIndex;
 use crate::measure::skeleton::open_dir;
 use crate::measure::stats;
 use crate::measure::sweep::{Stop, stat_pass, walk_pass};
+use crate::signals::Interrupt;
 
 /// Consecutive entries that are taken together: they share directories, as git finds them.
 pub const BLOCK: usize = 16;
@@ -43,13 +43,13 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Serves on standard input and output: all that the hidden `__probe` command does.
+/// Serves what comes on standard input: all that the hidden `__probe` command does.
 ///
 /// # Errors
 ///
 /// When the parent is gone.
-pub fn serve_stdio() -> io::Result<()> {
-    serve(io::stdin().lock(), io::stdout().lock())
+pub fn serve_stdin(output: &mut dyn Write) -> io::Result<()> {
+    serve(io::stdin().lock(), output)
 }
 
 fn answer(state: &mut Option<State>, ask: Ask) -> Answer {
@@ -75,14 +75,8 @@ struct State {
     common_dir: PathBuf,
     head_ref: Option<String>,
     latencies: Vec<f64>,
-}
-
-/// Never set: the parent ends the probe by killing it.
-static NEVER: AtomicBool = AtomicBool::new(false);
-
-fn stop_after(limit_s: f64) -> Stop<'static> {
-    let limit = Duration::try_from_secs_f64(limit_s).unwrap_or_default();
-    Stop { at: Instant::now() + limit, flag: &NEVER }
+    // Never set: the parent ends the probe by killing it.
+    never: Interrupt,
 }
 
 impl State {
@@ -108,7 +102,13 @@ impl State {
             git_dir,
             common_dir,
             latencies: Vec::new(),
+            never: Interrupt::default(),
         })
+    }
+
+    fn stop_after(&self, limit_s: f64) -> Stop<'_> {
+        let limit = Duration::try_from_secs_f64(limit_s).unwrap_or_default();
+        Stop { at: Instant::now() + limit, flag: &self.never }
     }
 
     fn answer(&mut self, ask: Ask) -> Result<Answer, String> {
@@ -118,20 +118,26 @@ impl State {
             Ask::Stat { count, within, leave_out, times_each, limit_s } => {
                 let paths = &self.files.paths[..self.files.paths.len().min(within as usize)];
                 let list = choose(paths, count as usize, &leave_out);
-                let mut pass =
-                    stat_pass(self.worktree.as_fd(), &self.index, &self.sizes, &list, times_each, stop_after(limit_s));
+                let mut pass = stat_pass(
+                    self.worktree.as_fd(),
+                    &self.index,
+                    &self.sizes,
+                    &list,
+                    times_each,
+                    self.stop_after(limit_s),
+                );
                 self.latencies.extend(pass.latencies.drain(..).map(f64::from));
                 Answer::Passed { pass, latency: latency(&self.latencies) }
             }
             Ask::Walk { count, limit_s } => {
                 let list = choose_dirs(&self.files, count as usize);
-                let pass = walk_pass(self.worktree.as_fd(), &self.index, &self.files, &list, stop_after(limit_s));
+                let pass = walk_pass(self.worktree.as_fd(), &self.index, &self.files, &list, self.stop_after(limit_s));
                 Answer::Passed { pass, latency: None }
             }
             Ask::Copy { paths, into, limit_s } => {
                 let into = open_dir(Path::new(OsStr::from_bytes(&into)))
                     .map_err(|e| format!("cannot open the skeleton: {e}"))?;
-                Answer::Copied(copy::copy(self.worktree.as_fd(), into.as_fd(), &paths, stop_after(limit_s)))
+                Answer::Copied(copy::copy(self.worktree.as_fd(), into.as_fd(), &paths, self.stop_after(limit_s)))
             }
             Ask::Fixed => {
                 let worktree = self.worktree.as_fd();
@@ -143,7 +149,7 @@ impl State {
     }
 
     fn calibrate(&self, limit_s: f64) -> Calibration {
-        let stop = stop_after(limit_s);
+        let stop = self.stop_after(limit_s);
         let mut result = Calibration::default();
         let mut total_s = 0.0;
         for turn in spread(self.files.paths.len()) {

@@ -334,21 +334,23 @@ impl System {
     /// Says what is wrong with a path that the kernel could not reach.
     fn unreachable(&self, path: &Path, error: io::Error) -> Error {
         let lookup = self.table.lookup(&normalize(path));
+        let is_gone = |errno: Errno| {
+            let gone = [Errno::NOTCONN, Errno::CONNABORTED, Errno::STALE, Errno::HOSTDOWN, Errno::TIMEDOUT];
+            gone.contains(&errno)
+        };
         match (kernel::errno(&error), lookup) {
-            (Some(Errno::NOTCONN | Errno::STALE | Errno::HOSTDOWN | Errno::TIMEDOUT), Lookup::Mount(mount)) => {
-                Error::refused(
-                    format!(
-                        "the mount at `{}` ({} from `{}`) does not answer: {error}",
-                        printable(&mount.mount_point),
-                        printable_text(&mount.fstype),
-                        printable_text(&mount.source)
-                    ),
-                    format!(
-                        "unmount it (`sudo umount -l {}`), mount it again, and run rehome again",
-                        printable(&mount.mount_point)
-                    ),
-                )
-            }
+            (Some(errno), Lookup::Mount(mount)) if is_gone(errno) => Error::refused(
+                format!(
+                    "the mount at `{}` ({} from `{}`) does not answer: {error}",
+                    printable(&mount.mount_point),
+                    printable_text(&mount.fstype),
+                    printable_text(&mount.source)
+                ),
+                format!(
+                    "unmount it (`sudo umount -l {}`), mount it again, and run rehome again",
+                    printable(&mount.mount_point)
+                ),
+            ),
             (Some(Errno::NOENT), _) => match self.unmounted_drive(&normalize(path)) {
                 Some(letter) => wsl::drive_not_mounted(letter, &printable(path), &self.automount_root()),
                 None => Error::io("find", path, error),
