@@ -53,8 +53,12 @@ impl CorpusFacts {
         let projects = number("dotnet/projects");
         let old = number("dotnet/old_style_projects");
         let flags = self.counts("dotnet/flags");
-        let windows_ui: u64 =
-            flags.iter().filter(|(name, _)| ["UseWPF", "UseWindowsForms", "UseWinUI"].contains(&name.as_str())).map(|it| it.1).max().unwrap_or(0);
+        let windows_ui: u64 = flags
+            .iter()
+            .filter(|(name, _)| ["UseWPF", "UseWindowsForms", "UseWinUI"].contains(&name.as_str()))
+            .map(|it| it.1)
+            .max()
+            .unwrap_or(0);
         for index in 0..projects {
             let path = format!("p{index}.csproj");
             out.add("dotnet.styles", if index < old { "old" } else { "sdk" }, &path);
@@ -218,7 +222,8 @@ impl CorpusFacts {
             let text = text.to_lowercase();
             ["windows", "win32", "msvc", "visual studio"].iter().any(|word| text.contains(word))
         };
-        let is_unix = |text: &String| ["linux", "darwin", "macos"].iter().any(|word| text.to_lowercase().contains(word));
+        let is_unix =
+            |text: &String| ["linux", "darwin", "macos"].iter().any(|word| text.to_lowercase().contains(word));
         let words = [list("names"), list("host_conditions"), list("generators")].concat();
         let system = match (words.iter().any(is_windows), words.iter().any(is_unix)) {
             (true, false) => "windows",
@@ -305,7 +310,8 @@ impl Source for CorpusFacts {
             Extractor::Workflows => self.workflow(path, &mut out),
             Extractor::Azure => self.azure(path, &mut out),
             Extractor::Appveyor => {
-                let images = self.entry("ci/appveyor", path).and_then(|it| it.get("image")).map(texts).unwrap_or_default();
+                let images =
+                    self.entry("ci/appveyor", path).and_then(|it| it.get("image")).map(texts).unwrap_or_default();
                 let images = if images.is_empty() { vec!["Visual Studio".to_owned()] } else { images };
                 Self::images(&images, "appveyor.images", path, &mut out);
             }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::printable;
-use crate::rules::RebuildableRule;
+use crate::rules::kinds::RebuildableRule;
 
 /// A directory that is not copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -27,7 +27,7 @@ use crate::signals::Interrupt;
 /// being written to all the time.
 const MAX_ROUNDS: usize = 5;
 /// The most time that the first `git status` in the new place is given; it ended in the copy before.
-const MAX_FIRST_STATUS: Duration = Duration::from_mins(10);
+const MAX_FIRST_STATUS: Duration = Duration::from_secs(600);
 
 /// Returns the result of a run that was killed after its copy had got its name; what it left is removed.
 #[must_use]

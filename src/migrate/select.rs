@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::migrate::ignored::IgnoreChain;
 use crate::migrate::rebuildable::{LeftOut, named_by};
-use crate::rules::RebuildableRule;
+use crate::rules::kinds::RebuildableRule;
 use crate::scan::RepoProfile;
 
 /// How much of the repository is copied.
