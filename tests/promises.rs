@@ -26,6 +26,11 @@ const ENOUGH: &str = "20s";
 /// Kinds that git itself refuses to work on; `check` may refuse them too.
 const BROKEN: &[&str] = &["broken_index", "broken_config", "broken_head", "unknown_extension"];
 
+/// Traps that `check` may refuse: a git dir that is none, a worktree far away.
+const REFUSED: &[&str] = &["git_file_far_away", "worktree_elsewhere"];
+/// Traps in which git has nothing to measure.
+const UNMEASURED: &[&str] = &["bare_inside"];
+
 /// A world whose repositories lie on a slow mount that looks like a network mount.
 struct Ground {
     // Dropped first: unmounted before the backing files go.
@@ -131,8 +136,17 @@ fn nothing_is_run(trap: &str) {
     let place = &fixture.places[0];
     ground.world.take_marks();
 
-    ground.check_leaves_no_trace(place, SHORT, &["--format", "json"]);
+    let run = ground.check_leaves_no_trace(place, ENOUGH, &["--format", "json"]);
     assert_eq!(ground.world.take_marks(), [""; 0]);
+    // A run that never came to git, or gave up before, would prove nothing.
+    assert!(run.status.success() || REFUSED.contains(&trap), "{run:?}");
+    if run.status.success() && !UNMEASURED.contains(&trap) {
+        let answer = run.json();
+        let measurements = answer["measurements"].as_array().unwrap();
+        let status = measurements.iter().find(|measurement| measurement["workload"] == "git_status").unwrap();
+        assert_eq!(status["in_place"]["method"], "run", "{answer:#}");
+        assert_eq!(answer["facts"]["repo"]["foreign_owner"], trap == "other_owner");
+    }
 
     // A search path that holds the current directory must not lead to programs of the repository.
     let path = std::env::var_os("PATH").unwrap();
@@ -294,4 +308,19 @@ fn a_file_that_cannot_be_measured_is_counted_and_named() {
         assert!(run.stdout.contains("could not measure 1 of"), "{run:?}");
         ground.mount.heal();
     }
+}
+
+#[test]
+fn a_deleted_file_is_no_error_of_the_mount() {
+    if !available("a_deleted_file_is_no_error_of_the_mount") {
+        return;
+    }
+    let ground = Ground::new();
+    let place = ground.plain();
+    std::fs::remove_file(place.join("docs/one.md")).unwrap();
+    let answer = ground.check_leaves_no_trace(&place, ENOUGH, &["--format", "json"]).json();
+    let stat = answer["measurements"].as_array().unwrap().iter().find(|m| m["workload"] == "stat").unwrap();
+    assert_eq!(stat["failed"], serde_json::Value::Null, "{stat:#}");
+    assert!(stat["note"].to_string().contains("6 of 7 files"), "{stat:#}");
+    assert!(!stat["note"].to_string().contains("error"), "{stat:#}");
 }

@@ -3,6 +3,8 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use crate::measure::copy_side::CopySide;
 use crate::measure::porcelain;
 use crate::measure::probe::server::{choose, choose_dirs, latency, sizes};
@@ -147,6 +149,11 @@ pub(crate) fn at_least(seconds: f64) -> Sample {
     }
 }
 
+/// Returns whether an error number says that there is no such file: one that the user deleted is no fault of the mount.
+fn is_absence(errno: i32) -> bool {
+    [Errno::NOENT, Errno::NOTDIR].iter().any(|absence| absence.raw_os_error() == errno)
+}
+
 /// Returns how many items fit into a share of the budget, at least [`FEWEST`].
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "negative and huge values are clamped")]
 fn affordable(share_s: f64, item_s: f64, all: usize) -> usize {
@@ -164,7 +171,7 @@ impl Session<'_> {
         let count = affordable(share_s, self.calibration.mean_s, within);
         let warm_up = self.place_stat(count, within, &[], false)?.0;
         let mut sides = Sides::new("stat");
-        sides.failed = Some(warm_up.failed.len() as u64);
+        sides.failed = Some(warm_up.failed.iter().filter(|(_, errno)| !is_absence(*errno)).count() as u64);
         let leave_out: Vec<u32> = warm_up.failed.iter().map(|(number, _)| *number).chain(warm_up.odd).collect();
         let list = choose(&self.files.paths[..within], count, &leave_out);
         sides.operations = Some(list.len() as u64);
