@@ -1,5 +1,9 @@
 //! The command line: types and help text, no behaviour.
 
+mod bench;
+
+pub use bench::{BenchArgs, BenchFormat, SuiteName};
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,6 +32,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Show which mount and filesystem a path is on, what kind of place that is, and how that is known
     Fs(FsArgs),
+    /// Measure synthetic work in directories side by side: small files, bulk data, streams, trees, git
+    Bench(BenchArgs),
     /// Copy a repository to where it should live, prove that the copy is right, and leave the old one as it was
     Move(MoveArgs),
     /// Find the repositories below directories and rank them by what moving would save

@@ -1,5 +1,6 @@
 //! The commands: the only place that joins the stages.
 
+pub mod bench;
 pub mod cached;
 pub mod check;
 pub mod documents;
@@ -27,6 +28,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         None => check::run(&cli.check, out),
         Some(Command::Check(args)) => check::run(&args, out),
         Some(Command::Fs(args)) => fs::run(&args, out),
+        Some(Command::Bench(args)) => bench::run(&args, out),
         Some(Command::Move(args)) => move_::run(&args, out),
         Some(Command::Survey(args)) => survey::run(&args, out),
         Some(Command::Schema) => documents::write_schema(out),

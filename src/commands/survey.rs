@@ -11,7 +11,7 @@ use crate::commands::output::terminal_style;
 use crate::commands::progress;
 use crate::commands::supervise::{Outcome, supervise};
 use crate::error::{EXIT_OK, Error, printable};
-use crate::report::format;
+use crate::format;
 use crate::report::survey::{Finding, Survey, write_finding, write_survey};
 use crate::scan::access::Access;
 use crate::scan::repositories::{Bounds, Found, find};

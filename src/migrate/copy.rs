@@ -151,9 +151,7 @@ impl Engine<'_> {
         let made = match (entry.stat.kind, &entry.target) {
             (Kind::File, _) => return self.file(pair, name, entry, queue),
             (Kind::Symlink, Some(target)) => self.symlink(&pair.to, name, target, &entry.stat),
-            (Kind::Fifo, _) => replace(&pair.to, name, || {
-                rustix::fs::mknodat(&pair.to, name, rustix::fs::FileType::Fifo, Mode::from_raw_mode(entry.stat.mode), 0)
-            }),
+            (Kind::Fifo, _) => pipe(&pair.to, name, &entry.stat),
             // Sockets and devices belong to a running program or a system; the plan names them.
             _ => Ok(()),
         };
@@ -339,6 +337,12 @@ fn create(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
         }
         other => Ok(other?),
     }
+}
+
+fn pipe(parent: &OwnedFd, name: &OsStr, stat: &FileStat) -> io::Result<()> {
+    let mode = Mode::from_raw_mode(stat.mode);
+    replace(parent, name, || rustix::fs::mknodat(parent, name, rustix::fs::FileType::Fifo, mode, 0))?;
+    Ok(rustix::fs::utimensat(parent, name, &times(stat), AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Makes something under a name that may be taken by what an earlier run left.

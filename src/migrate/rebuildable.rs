@@ -6,6 +6,8 @@ use globset::{Glob, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::rules::kinds::RebuildableRule;
+use crate::rules::words::PathGlob;
 
 /// A rule that names a directory and how to make it again.
 #[derive(Debug, Clone)]
@@ -18,29 +20,6 @@ pub struct Rebuildable {
     pub beside: Vec<GlobMatcher>,
     /// Commands that make it again, run where the directory stood, with the name that must be beside it.
     pub restore: Vec<(String, Option<GlobMatcher>)>,
-}
-
-/// The rules that are part of the program.
-const BUILTIN: &str = include_str!("../../rules/rebuildable/common.yaml");
-
-/// A file of rules; what else it says is for people and for the tests of rules.
-#[derive(Debug, Deserialize)]
-struct RuleFile {
-    rules: Vec<RuleText>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RuleText {
-    id: String,
-    directories: Vec<String>,
-    beside: Vec<String>,
-    restore: Vec<RestoreText>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RestoreText {
-    run: String,
-    when: Option<String>,
 }
 
 /// A directory that is not copied.
@@ -58,28 +37,22 @@ pub struct LeftOut {
 }
 
 impl Rebuildable {
-    /// Returns the rules that are part of the program.
+    /// Compiles the rules of a rule set, one for each directory that they name.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] when the built-in file is wrong, which its test rules out.
-    pub fn builtin() -> Result<Vec<Self>, Error> {
-        let file: RuleFile = serde_yaml::from_str(BUILTIN).map_err(|error| {
-            Error::refused(
-                format!("the built-in rebuildable rules cannot be read: {error}"),
-                "this is a fault of the program; report it with its version",
-            )
-        })?;
-        let mut rules = Vec::new();
-        for text in file.rules {
-            let beside: Vec<&str> = text.beside.iter().map(String::as_str).collect();
+    /// [`Error::Refused`] when a pattern is no valid glob, which loading the rules rules out.
+    pub fn of_rules(rules: &[RebuildableRule]) -> Result<Vec<Self>, Error> {
+        let mut compiled = Vec::new();
+        for rule in rules {
+            let beside: Vec<&str> = rule.beside.iter().map(PathGlob::as_str).collect();
             let restore: Vec<(&str, Option<&str>)> =
-                text.restore.iter().map(|one| (one.run.as_str(), one.when.as_deref())).collect();
-            for directory in &text.directories {
-                rules.push(Self::new(&text.id, directory, &beside, &restore)?);
+                rule.restore.iter().map(|one| (one.run.as_str(), one.when.as_ref().map(PathGlob::as_str))).collect();
+            for directory in &rule.directories {
+                compiled.push(Self::new(rule.id.as_str(), directory, &beside, &restore)?);
             }
         }
-        Ok(rules)
+        Ok(compiled)
     }
 
     /// Makes a rule out of patterns.
@@ -140,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_built_in_rules_are_valid_and_know_the_usual_directories() {
-        let rules = Rebuildable::builtin().unwrap();
+        let rules = Rebuildable::of_rules(crate::rules::RuleSet::builtin().unwrap().rebuildable()).unwrap();
         for (directory, beside) in [("node_modules", "package.json"), ("target", "Cargo.toml"), (".venv", "uv.lock")] {
             let rule = rules.iter().find(|rule| rule.names(OsStr::new(directory), &[beside]));
             assert!(rule.is_some_and(|rule| !rule.command(&[beside]).is_empty()), "{directory}");

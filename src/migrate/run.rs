@@ -266,6 +266,7 @@ impl Proof<'_> {
         };
         repairer.whole_tree(inventory, &units)?;
         let checked = self.check_units(&mut repairer, &units, inventory)?;
+        repairer.settings(inventory)?;
         let mut moved = self.result(std::mem::take(&mut repairer.done), std::mem::take(&mut repairer.notes));
         self.check_git(&checked, &units, copied_in, &mut moved)?;
         let outside = outside::search(

@@ -1,6 +1,6 @@
 //! Every value of a run, and the forms it is written in.
 
-pub mod format;
+pub mod bench;
 pub mod html;
 pub mod human;
 pub mod json;

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::json::write_escaped;
 use super::page::{Page, Paint, Style};
-use super::{Report, format, words};
+use super::{Report, words};
 use crate::advise::Verdict;
 use crate::error::printable_text;
+use crate::format;
 use crate::measure::{Measurement, Method};
 
 /// Where the table begins.

@@ -6,7 +6,7 @@ use crate::judge::{Hazard, Severity, Strength, Tier};
 use crate::measure::{Measurement, Method, Sample};
 
 use super::Report;
-use super::format;
+use crate::format;
 
 /// Mount options that a reader can act on, or that explain a figure; the other twenty are noise.
 const TELLING_OPTIONS: [&str; 12] = [

@@ -9,8 +9,26 @@ macro_rules! rule_files {
 }
 
 /// Name and text of every built-in file; a test compares the list with the directory.
-const FILES: &[(&str, &str)] =
-    rule_files!["judging.yaml", "evidence/dotnet.yaml", "evidence/ci.yaml", "verdict/verdicts.yaml",];
+#[rustfmt::skip]
+const FILES: &[(&str, &str)] = rule_files![
+    "judging.yaml",
+    "evidence/ci.yaml",
+    "evidence/containers.yaml",
+    "evidence/dotnet.yaml",
+    "evidence/engines.yaml",
+    "evidence/line-endings.yaml",
+    "evidence/native-build.yaml",
+    "evidence/python-node.yaml",
+    "evidence/readme.yaml",
+    "evidence/rust-go.yaml",
+    "evidence/unix.yaml",
+    "evidence/visual-studio.yaml",
+    "evidence/web.yaml",
+    "evidence/windows-languages.yaml",
+    "rebuildable/common.yaml",
+    "rebuildable/ecosystems.yaml",
+    "verdict/verdicts.yaml",
+];
 
 /// Returns the built-in rule files.
 #[must_use]

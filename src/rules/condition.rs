@@ -112,11 +112,11 @@ pub struct TrackedFields {
     /// Counts only paths below a side folder (`contrib`, `examples`, `msvc`, ...), or only the others.
     #[serde(default)]
     pub in_side_folder: Option<bool>,
-    /// Text that a sibling must have: a path of the same stem with one of these endings must be tracked (`.sh`), or must
-    /// not (`no_sibling`).
+    /// What must be tracked beside a matching path: an ending (`.sh`) stands for a file of the same stem, a name behind a
+    /// slash (`/CMakeLists.txt`) for that file in the same folder. One of them is enough.
     #[serde(default)]
     pub sibling: Vec<String>,
-    /// Endings of which no sibling of the same stem may be tracked.
+    /// What must not be tracked beside it, in the same spelling.
     #[serde(default)]
     pub no_sibling: Vec<String>,
 }

@@ -54,6 +54,12 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
+    /// Returns every glob over tracked paths, compiled once.
+    #[must_use]
+    pub fn globs(&self) -> &paths::Globs {
+        &self.globs
+    }
+
     /// Returns the rules for ignored directories that need not be copied.
     #[must_use]
     pub fn rebuildable(&self) -> &[RebuildableRule] {

@@ -237,7 +237,11 @@ impl PathIndex {
         let (folder, name) = entry.lower.rsplit_once('/').map_or(("", entry.lower.as_str()), |(a, b)| (a, b));
         let stem = name.rfind('.').map_or(name, |dot| &name[..dot]);
         let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        endings.iter().any(|ending| self.lower.contains(&format!("{prefix}{stem}{ending}")))
+        // An ending that begins with a slash is a whole name in the same folder.
+        endings.iter().any(|ending| match ending.strip_prefix('/') {
+            Some(name) => self.lower.contains(&format!("{prefix}{}", name.to_lowercase())),
+            None => self.lower.contains(&format!("{prefix}{stem}{ending}")),
+        })
     }
 
     fn entry(&self, index: u32) -> &Entry {

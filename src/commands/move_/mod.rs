@@ -13,6 +13,7 @@ use crate::commands::progress;
 use crate::error::{EXIT_OK, Error, printable};
 use crate::facts::Target;
 use crate::migrate::{self, Moved, Plan, Rebuildable, Request, SCHEMA_VERSION, Scope};
+use crate::rules::RuleSet;
 use crate::scan::access::Access;
 use crate::scan::filesystem::rules::FilesystemRuleSet;
 use crate::scan::filesystem::target::{TargetRequest, choose_target};
@@ -68,7 +69,7 @@ pub fn run(args: &MoveArgs, out: &mut dyn Write) -> Result<u8, Error> {
         if let Some(blocker) = plan.blockers.first() {
             return Err(Error::refused(blocker.say.clone(), blocker.fix.clone()));
         }
-        out.write_all(migrate::script(&prepared).as_bytes()).map_err(Error::Output)?;
+        out.write_all(&migrate::script(&prepared)).map_err(Error::Output)?;
         return Ok(EXIT_OK);
     }
     if args.format == PlainFormat::Text {
@@ -143,7 +144,7 @@ fn request(args: &MoveArgs, system: &System, location: &Location, destination: P
         scope,
         to_windows: args.to_windows,
         target_fs: args.target_fs.clone(),
-        rebuildable: Rebuildable::builtin()?,
+        rebuildable: Rebuildable::of_rules(RuleSet::load(&[])?.rebuildable())?,
         site: Some(location.site.clone()),
         target,
         blockers: Vec::new(),

@@ -92,7 +92,8 @@ impl Repairer<'_> {
         }
     }
 
-    /// Does the steps that concern files and git dirs as such; those that need an index come with each repository.
+    /// Does the steps that concern files and git dirs as such; those that need an index come with each repository, and
+    /// the settings last, since until then they tell what the old side could hold.
     pub(super) fn whole_tree(
         &mut self,
         inventory: &mut Inventory,
@@ -102,7 +103,6 @@ impl Repairer<'_> {
         if !self.modes_are_real && self.new_side.modes {
             self.modes(inventory, units)?;
         }
-        self.settings(inventory)?;
         self.name_what_stays(inventory)
     }
 }

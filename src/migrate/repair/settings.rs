@@ -13,7 +13,7 @@ use crate::scan::config;
 
 impl Repairer<'_> {
     /// Sets what git notes about a filesystem when it makes a repository, as it would be noted on the new one.
-    pub(super) fn settings(&mut self, inventory: &Inventory) -> Result<(), Error> {
+    pub(in crate::migrate) fn settings(&mut self, inventory: &Inventory) -> Result<(), Error> {
         let mut changed: Vec<(String, Vec<std::path::PathBuf>)> = Vec::new();
         for git_dir in git_dirs(inventory) {
             for file in ["config", "config.worktree"] {

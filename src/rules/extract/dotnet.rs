@@ -10,6 +10,8 @@ use super::{Extracted, Item};
 /// Switches whose value `true` tells something.
 const FLAGS: [&str; 7] =
     ["UseWPF", "UseWindowsForms", "UseWinUI", "UseMaui", "EnableWindowsTargeting", "UseApplicationTrust", "UseWinRT"];
+/// Switches for user interfaces that exist on Windows alone.
+const WINDOWS_UI: [&str; 3] = ["UseWPF", "UseWindowsForms", "UseWinUI"];
 /// Elements that name frameworks.
 const FRAMEWORKS: [&str; 3] = ["TargetFramework", "TargetFrameworks", "TargetFrameworkVersion"];
 /// Properties of shared files, kept only until [`resolve`] has used them.
@@ -37,6 +39,11 @@ pub(super) fn project(path: &str, text: &str, out: &mut Extracted) -> Option<()>
     })?;
     if is_project {
         out.add("dotnet.styles", style, path);
+        let is_windows_ui = |(name, value): &(String, String)| {
+            WINDOWS_UI.contains(&name.as_str()) && value.trim().eq_ignore_ascii_case("true")
+        };
+        let kind = if elements.iter().any(is_windows_ui) { "windows-ui" } else { "plain" };
+        out.add("dotnet.kinds", kind, path);
     }
     for (name, value) in elements {
         let value = value.trim();

@@ -82,6 +82,7 @@ pub const VALUE_SOURCES: &[(&str, &[Extractor])] = &[
     ("docker.bases", &[Extractor::Docker]),
     ("dotnet.flags", &[Extractor::Dotnet]),
     ("dotnet.frameworks", &[Extractor::Dotnet]),
+    ("dotnet.kinds", &[Extractor::Dotnet]),
     ("dotnet.output_types", &[Extractor::Dotnet]),
     ("dotnet.styles", &[Extractor::Dotnet]),
     ("editorconfig.end_of_line", &[Extractor::Editorconfig]),

@@ -1,0 +1,22 @@
+//! `rehome move`, run as a program: what is kept, what is repaired, and what happens when things go wrong.
+
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+#[path = "support/slow_mount/mod.rs"]
+#[allow(dead_code, reason = "shared with other tests, which use the rest")]
+mod slow_mount;
+
+#[path = "moving/faults.rs"]
+mod faults;
+#[path = "moving/ground.rs"]
+mod ground;
+#[path = "moving/kept.rs"]
+mod kept;
+#[path = "moving/plans.rs"]
+mod plans;
+#[path = "moving/repairs.rs"]
+mod repairs;
+#[path = "moving/script.rs"]
+mod script;
+#[path = "moving/source.rs"]
+mod source;
