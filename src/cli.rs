@@ -111,6 +111,9 @@ pub struct CheckArgs {
     /// With `--cached`: measure in the background, at low priority, when there is no result that fits
     #[arg(long, requires = "cached")]
     pub refresh: bool,
+    /// Measure `git status` alone, as `rehome survey` does
+    #[arg(long, hide = true)]
+    pub quick: bool,
     /// Be the measurement in the background that `--refresh` starts
     #[arg(long, hide = true)]
     pub background: bool,
