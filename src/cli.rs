@@ -120,9 +120,9 @@ pub struct CheckArgs {
     /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
-    /// Say more about what is done (may be repeated)
-    #[arg(long, short, action = clap::ArgAction::Count)]
-    pub verbose: u8,
+    /// Print each phase with its duration on standard error, instead of a progress bar
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub verbose: bool,
 }
 
 /// The value of `--cached`; a path that follows it stays a path.

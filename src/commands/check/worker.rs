@@ -181,7 +181,7 @@ impl Check<'_> {
             git: report.facts.git.as_ref(),
             probe_program: Some(Path::new("/proc/self/exe")),
         };
-        let bars = progress::for_terminal(self.args.quiet);
+        let bars = progress::chosen(self.args.quiet, self.args.verbose);
         let mut outcome = if target.is_some() {
             measure::measure(&request, bars.as_ref(), &self.interrupt)?
         } else {
