@@ -47,6 +47,12 @@ pub enum Command {
     /// Do the work of `check` and report it as events, for the process that watches over it
     #[command(name = "__worker", hide = true)]
     Worker(CheckArgs),
+    /// Look one path up for `fs`, and report it to the process that waits for the answer
+    #[command(name = "__locate", hide = true)]
+    Locate {
+        /// The path, as the user gave it
+        path: PathBuf,
+    },
     /// Make the calls on a repository's mount that another rehome asks for on standard input
     #[command(name = "__probe", hide = true)]
     Probe,
@@ -105,6 +111,9 @@ pub struct CheckArgs {
     /// With `--cached`: measure in the background, at low priority, when there is no result that fits
     #[arg(long, requires = "cached")]
     pub refresh: bool,
+    /// Measure `git status` alone, as `rehome survey` does
+    #[arg(long, hide = true)]
+    pub quick: bool,
     /// Be the measurement in the background that `--refresh` starts
     #[arg(long, hide = true)]
     pub background: bool,

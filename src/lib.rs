@@ -4,7 +4,7 @@
 //!
 //! | layer | question it answers |
 //! | --- | --- |
-//! | [`units`], [`error`], [`facts`], [`progress`], [`signals`] | shared vocabulary; uses nothing else of the crate |
+//! | [`units`], [`format`], [`error`], [`facts`], [`progress`], [`signals`] | shared vocabulary; uses nothing else of the crate |
 //! | [`scan`] | what is this repository, and on which mount is it? reads, never writes |
 //! | [`measure`] | how long does its work take here, and in an ext4 copy? the only layer with a clock |
 //! | [`bench`] | how long does synthetic work take in any directories? writes in scratch directories only |
@@ -22,6 +22,7 @@ pub mod cli;
 pub mod commands;
 pub mod error;
 pub mod facts;
+pub mod format;
 pub mod judge;
 pub mod measure;
 pub mod migrate;

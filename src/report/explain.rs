@@ -3,7 +3,8 @@
 use std::io;
 
 use super::page::{Page, Paint};
-use super::{Report, format, words};
+use super::{Report, words};
+use crate::format;
 use crate::judge::Evidence;
 
 const INDENT: usize = 4;

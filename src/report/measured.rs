@@ -5,8 +5,9 @@ use std::io;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::page::{Page, Paint, columns};
-use super::{Report, format, words};
+use super::{Report, words};
 use crate::error::printable_text;
+use crate::format;
 use crate::measure::Measurement;
 
 /// Columns between two columns of the table.

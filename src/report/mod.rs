@@ -1,7 +1,6 @@
 //! Every value of a run, and the forms it is written in.
 
 pub mod bench;
-pub mod format;
 pub mod html;
 pub mod human;
 pub mod json;

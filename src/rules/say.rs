@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::evaluate::lookup;
+use crate::format;
 
 /// Fills a template: `{fact.name}` becomes the fact in words; a part in brackets is left out when a fact in it is absent.
 ///
@@ -51,11 +52,11 @@ fn in_words(name: &str, value: &Value) -> String {
         Value::Number(number) => {
             let number = number.as_f64().unwrap_or_default();
             if field.ends_with("_s") {
-                duration(number)
+                format::seconds(number)
             } else if field.ends_with("_bytes") {
-                bytes(number)
+                value.as_u64().map_or_else(|| plain(number), format::bytes)
             } else if field.starts_with("speedup") {
-                ratio(number)
+                format::ratio_number(number)
             } else {
                 plain(number)
             }
@@ -70,67 +71,8 @@ fn in_words(name: &str, value: &Value) -> String {
     }
 }
 
-/// Writes seconds with the unit that leaves two or three digits.
-#[must_use]
-pub fn duration(seconds: f64) -> String {
-    let magnitude = seconds.abs();
-    if magnitude >= 120.0 {
-        format!("{:.0} min", seconds / 60.0)
-    } else if magnitude >= 1.0 {
-        format!("{} s", digits(seconds))
-    } else if magnitude >= 1e-3 {
-        format!("{} ms", digits(seconds * 1e3))
-    } else if magnitude >= 1e-6 {
-        format!("{} µs", digits(seconds * 1e6))
-    } else {
-        format!("{} ns", digits(seconds * 1e9))
-    }
-}
-
-/// Writes a ratio: `2.1`, `47`, `2,087` times.
-#[must_use]
-pub fn ratio(ratio: f64) -> String {
-    if ratio >= 10.0 { plain(ratio.round()) } else { format!("{ratio:.1}") }
-}
-
-fn bytes(bytes: f64) -> String {
-    /// Steps of 1000, as disks and `ls --si` count.
-    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
-    let mut value = bytes;
-    let mut unit = "bytes";
-    for next in UNITS {
-        if value < 1000.0 {
-            break;
-        }
-        value /= 1000.0;
-        unit = next;
-    }
-    if unit == "bytes" { format!("{value:.0} bytes") } else { format!("{} {unit}", digits(value)) }
-}
-
-fn digits(value: f64) -> String {
-    if value.abs() >= 100.0 {
-        format!("{value:.0}")
-    } else if value.abs() >= 10.0 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.2}")
-    }
-}
-
 fn plain(number: f64) -> String {
-    if number.fract() != 0.0 {
-        return format!("{number:.2}");
-    }
-    let text = format!("{:.0}", number.abs());
-    let mut out = String::new();
-    for (index, digit) in text.chars().enumerate() {
-        if index > 0 && (text.len() - index) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if number < 0.0 { format!("-{out}") } else { out }
+    if number.fract() == 0.0 { format::whole(number) } else { format!("{number:.2}") }
 }
 
 #[cfg(test)]
@@ -147,7 +89,7 @@ mod tests {
                    {measure.git_status.speedup_low} times faster; {repo.tracked_files} files, {repo.tracked_bytes}";
         assert_eq!(
             fill(say, &facts),
-            "`git status` takes 951 ms, 5.30 ms in the copy, at least 171 times faster; 1,284 files, 38.4 MB"
+            "`git status` takes 951 ms, 5.3 ms in the copy, at least 171 times faster; 1,284 files, 38 MB"
         );
     }
 

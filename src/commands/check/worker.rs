@@ -177,7 +177,7 @@ impl Check<'_> {
             cache_home: cache_home.as_deref(),
             budget: self.args.budget.saturating_sub(self.started.elapsed()),
             rounds: self.args.rounds,
-            workloads: WORKLOADS,
+            workloads: if self.args.quick { &[Workload::GitStatus] } else { WORKLOADS },
             git: report.facts.git.as_ref(),
             probe_program: Some(Path::new("/proc/self/exe")),
         };

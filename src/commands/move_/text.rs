@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use crate::error::printable_text;
+use crate::format::{bytes, count, counted, seconds};
 use crate::migrate::{LeftOut, MAX_NAMED, Moved, Plan, Scope};
-use crate::report::format::{bytes, count, counted, seconds};
 
 /// Writes what a move would do.
 pub(super) fn write_plan(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {

@@ -8,7 +8,7 @@ use super::words;
 use crate::bench::compare::{Comparison, Group, Row};
 use crate::bench::result::PlaceFigure;
 use crate::error::printable_text;
-use crate::report::format;
+use crate::format;
 
 const STYLE: &str = include_str!("page.css");
 

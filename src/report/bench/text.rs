@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::words;
 use crate::bench::compare::{Comparison, Group, Row, compare};
 use crate::bench::result::{BenchReport, SuiteResult};
-use crate::report::format;
+use crate::format;
 use crate::report::page::{Page, Paint, Style};
 
 /// Columns of a bar.

@@ -3,7 +3,8 @@
 use crate::bench::compare::{Column, Comparison, Group, RelayCost, Row};
 use crate::bench::result::{BenchReport, Failure, Machine, PlaceFigure, Round, Setup, Suite};
 use crate::facts::Platform;
-use crate::report::{format, words};
+use crate::format;
+use crate::report::words;
 
 /// Sizes that are written in binary units, the largest first.
 const BINARY_UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];

@@ -11,10 +11,11 @@ use std::io::{self, Write};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Report, format, words};
+use super::{Report, words};
 use crate::advise::{Tune, Verdict};
 use crate::error::printable_text;
 use crate::facts::Site;
+use crate::format;
 use crate::judge::{Evidence, Hazard, Severity};
 use crate::measure::{Measurement, Sample};
 use plot::Plot;

@@ -11,8 +11,9 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::error::printable_text;
+use crate::format;
 use crate::measure::{Latency, Measurement, Method, Sample, Speedup};
-use crate::report::{Report, format, words};
+use crate::report::{Report, words};
 
 /// Width of the drawing that a wide page shows, in CSS pixels.
 const WIDE: u32 = 720;

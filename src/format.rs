@@ -190,8 +190,9 @@ fn short_number(value: f64) -> String {
     if value.abs() < 9.95 { trimmed(format!("{value:.1}")) } else { grouped(value) }
 }
 
-/// As [`short_number`], with two decimals below 1, where the first one alone would say little.
-fn ratio_number(value: f64) -> String {
+/// Returns a ratio as a bare number, with two decimals below 1, where the first one alone would say little.
+#[must_use]
+pub fn ratio_number(value: f64) -> String {
     if !value.is_finite() {
         UNKNOWN.to_owned()
     } else if value.abs() < 0.0095 {
@@ -206,6 +207,12 @@ fn ratio_number(value: f64) -> String {
 /// A zero that stands for 'less than the last digit' keeps its decimal; everything else is as it is.
 fn trimmed(text: String) -> String {
     if text == "-0.0" { "0.0".to_owned() } else { text }
+}
+
+/// Returns a number without a fraction, with commas between thousands: `-1,284`.
+#[must_use]
+pub fn whole(value: f64) -> String {
+    grouped(value)
 }
 
 fn grouped(value: f64) -> String {
