@@ -126,7 +126,7 @@ pub fn prepare<'a>(
         links_outside: links_outside(&inventory, &spellings),
         blockers,
         repairs: expected_repairs(profile, modes_are_real),
-        notes: notes(profile, &inventory),
+        notes: notes(profile, &inventory).into_iter().chain(request.notes.iter().cloned()).collect(),
     };
     let owners_are_real = from.class == crate::facts::FilesystemClass::LocalNative;
     Ok(Prepared {

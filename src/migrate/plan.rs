@@ -160,6 +160,8 @@ pub struct Request {
     pub target: Option<crate::facts::Target>,
     /// Blockers that the caller knows of (hazard rules).
     pub blockers: Vec<Blocker>,
+    /// What the caller found that the user should know.
+    pub notes: Vec<String>,
     /// The git program.
     pub git: PathBuf,
     /// The user's home, in which pointers to the old place are looked for.

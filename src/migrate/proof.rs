@@ -113,7 +113,6 @@ impl Proof<'_> {
         let question = main.map(|(_, _, main)| OldQuestion {
             git: &source_git,
             raw: &main.raw,
-            modes_are_real: self.prepared.modes_are_real,
             with_untracked: self.prepared.request.scope != Scope::OnlyTracked,
             // Whoever waited for the copy waits as long again for the comparison, and no longer.
             bound: copied_in.max(MIN_STATUS_TIME),
@@ -158,7 +157,8 @@ impl Proof<'_> {
         let origin = Origin { git_dir, common_dir: git_dir, worktree, config, stand_in: Some(&stand_in) };
         let own = |key| crate::scan::config::boolean(config, key);
         let can = Abilities {
-            modes: own("core.fileMode") != Some(false),
+            // Bits that the old side makes up, or that the new one cannot hold, are no changes.
+            modes: self.prepared.modes_are_real && self.new_side.modes && own("core.fileMode") != Some(false),
             symlinks: own("core.symlinks") != Some(false),
             ignores_case: own("core.ignoreCase") == Some(true),
         };
@@ -201,7 +201,6 @@ struct OldQuestion<'a> {
     git: &'a Git,
     /// What the raw copy showed.
     raw: &'a Changes,
-    modes_are_real: bool,
     with_untracked: bool,
     bound: Duration,
 }
@@ -219,10 +218,8 @@ fn old_status(question: &OldQuestion<'_>) -> Result<OldStatus, Error> {
             "see what `git status` says there; the source is as it was",
         ));
     }
-    // Modes that the old side made up show as changes where git was not told to ignore them.
     let shown = parse(&output.stdout);
-    let is_more = |path: &&PathBuf| question.modes_are_real && !question.raw.contains_key(*path);
-    let more: Vec<&PathBuf> = shown.keys().filter(is_more).collect();
+    let more: Vec<&PathBuf> = shown.keys().filter(|path| !question.raw.contains_key(*path)).collect();
     if more.is_empty() {
         return Ok(OldStatus::Took(took.as_secs_f64()));
     }

@@ -1,5 +1,6 @@
 //! `rehome move`: shows the plan, asks, carries it out, says what is to be done after.
 
+mod hazards;
 mod text;
 
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -61,7 +62,14 @@ pub fn run(args: &MoveArgs, out: &mut dyn Write) -> Result<u8, Error> {
     if let Some(moved) = migrate::finished_before(&destination) {
         return finish(args, None, moved, out);
     }
-    let request = request(args, &system, &location, destination)?;
+    let mut request = request(args, &system, &location, destination)?;
+    if let Some(target) = &request.target {
+        let rules = RuleSet::load(&args.rules)?;
+        let hazards = hazards::ask(&rules, &system, &profile, &location.site, target, &access);
+        request.blockers = hazards.blockers;
+        request.notes = hazards.notes;
+        request.rebuildable = rules.rebuildable().to_vec();
+    }
     let progress = progress::for_terminal(args.quiet);
     let prepared = migrate::prepare(&profile, &request, &interrupt, progress.as_ref())?;
     let plan = prepared.plan.clone();
@@ -143,10 +151,11 @@ fn request(args: &MoveArgs, system: &System, location: &Location, destination: P
         scope,
         to_windows: args.to_windows,
         target_fs: args.target_fs.clone(),
-        rebuildable: RuleSet::load(&args.rules)?.rebuildable().to_vec(),
+        rebuildable: Vec::new(),
         site: Some(location.site.clone()),
         target: Some(target),
         blockers: Vec::new(),
+        notes: Vec::new(),
         git: PathBuf::from(git.path),
         home: etcetera::home_dir().ok(),
     })

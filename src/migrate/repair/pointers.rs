@@ -35,6 +35,9 @@ impl Repairer<'_> {
             repaired.push(file);
         }
         let path = unit.git_dir.join("config");
+        if !self.tree().join(&path).symlink_metadata().is_ok_and(|found| found.is_file()) {
+            return Ok(());
+        }
         let configured = own_file(&self.tree().join(&path))?.string("core.worktree").map(|value| value.to_string());
         if configured.as_deref().is_some_and(is_absolute) {
             let way = relative(&unit.git_dir, &unit.worktree);

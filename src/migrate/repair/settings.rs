@@ -40,7 +40,8 @@ impl Repairer<'_> {
 
     /// Returns the keys of one file that have to change, with their new value.
     fn wanted_settings(&self, git_dir: &Path, path: &Path) -> Result<Vec<(&'static str, Option<&'static str>)>, Error> {
-        if !self.tree().join(path).is_file() {
+        // A link may lead out of the copy, and into the source: what it names is not ours to change.
+        if !self.tree().join(path).symlink_metadata().is_ok_and(|found| found.is_file()) {
             return Ok(Vec::new());
         }
         let own = own_file(&self.tree().join(path))?;
