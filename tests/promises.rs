@@ -26,10 +26,10 @@ const ENOUGH: &str = "20s";
 /// Kinds that git itself refuses to work on; `check` may refuse them too.
 const BROKEN: &[&str] = &["broken_index", "broken_config", "broken_head", "unknown_extension"];
 
-/// Traps that `check` may refuse: a git dir that is none, a worktree far away.
-const REFUSED: &[&str] = &["git_file_far_away", "worktree_elsewhere"];
-/// Traps in which git has nothing to measure.
-const UNMEASURED: &[&str] = &["bare_inside"];
+/// Traps that `check` may refuse: a git dir that is none, a worktree far away, files that git would wait for.
+const REFUSED: &[&str] = &["git_file_far_away", "worktree_elsewhere", "pipes_in_info"];
+/// Traps in which git has nothing to do, or never ends.
+const UNMEASURED: &[&str] = &["bare_inside", "pipes_for_patterns"];
 
 /// A world whose repositories lie on a slow mount that looks like a network mount.
 struct Ground {
@@ -122,7 +122,7 @@ fn nothing_is_written(kind: &str) {
 one_test_each! { nothing_is_run_by, "make_hostile.sh", super::nothing_is_run, [
     fsmonitor fsmonitor_in_include fsmonitor_in_conditional_include fsmonitor_in_worktree_config
     fsmonitor_of_linked_worktree submodule submodule_summary submodule_update hooks hooks_path configured_hook
-    filter_clean filter_smudge filter_process filter_in_info_attributes filter_in_attributes_file lfs_filter
+    filter_clean filter_smudge filter_process filter_in_info_attributes filter_in_attributes_file pipes_for_patterns pipes_in_info endless_patterns lfs_filter
     diff_external diff_textconv diff_command merge_driver editor pager ssh_command git_proxy credentials
     alternate_refs signing aliases lazy_fetch ext_remote every_other_key git_file git_file_far_away git_link
     worktree_elsewhere bare_inside planted_programs rehome_yaml_tags rehome_yaml_bomb rehome_yaml_deep
