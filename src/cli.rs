@@ -47,6 +47,12 @@ pub enum Command {
     /// Do the work of `check` and report it as events, for the process that watches over it
     #[command(name = "__worker", hide = true)]
     Worker(CheckArgs),
+    /// Look one path up for `fs`, and report it to the process that waits for the answer
+    #[command(name = "__locate", hide = true)]
+    Locate {
+        /// The path, as the user gave it
+        path: PathBuf,
+    },
     /// Make the calls on a repository's mount that another rehome asks for on standard input
     #[command(name = "__probe", hide = true)]
     Probe,
@@ -254,6 +260,9 @@ pub struct MoveArgs {
     /// Windows drives)
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub target_fs: Vec<String>,
+    /// Directory with further rule files, for directories that can be made again (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub rules: Vec<PathBuf>,
     /// Form of plan and result
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: PlainFormat,

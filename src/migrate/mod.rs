@@ -18,6 +18,7 @@ mod place;
 mod plan;
 mod pool;
 mod preflight;
+mod proof;
 mod rebuildable;
 mod repair;
 mod run;
@@ -44,7 +45,7 @@ use crate::scan::{RepoProfile, config};
 use crate::signals::Interrupt;
 
 pub use plan::{Blocker, Moved, OutsidePointer, Plan, Request, SCHEMA_VERSION, Verified};
-pub use rebuildable::{LeftOut, Rebuildable};
+pub use rebuildable::LeftOut;
 pub use repair::Repair;
 pub use run::{execute, finished_before};
 pub use script::script;

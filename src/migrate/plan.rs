@@ -153,7 +153,7 @@ pub struct Request {
     /// Filesystem types that the destination may have; empty for what suits the direction.
     pub target_fs: Vec<String>,
     /// Rules for directories that can be made again.
-    pub rebuildable: Vec<crate::migrate::rebuildable::Rebuildable>,
+    pub rebuildable: Vec<crate::rules::kinds::RebuildableRule>,
     /// The source's place, where the mount table was asked.
     pub site: Option<crate::facts::Site>,
     /// The destination's place, where the mount table was asked.

@@ -156,9 +156,9 @@ impl PathIndex {
         self.entries.iter().filter(|entry| entry.mode == mode).take(at_most).map(|entry| entry.path.as_str()).collect()
     }
 
-    /// Returns the files that an extractor may read, the wanted order first.
+    /// Returns the files that an extractor may read, the wanted order first, and whether there are more.
     #[must_use]
-    pub fn planned(&self, plan: &super::kinds::ExtractorPlan) -> Vec<&str> {
+    pub fn planned(&self, plan: &super::kinds::ExtractorPlan) -> (Vec<&str>, bool) {
         let skipped: HashSet<u32> = plan.skip.iter().flat_map(|glob| self.hits(glob)).copied().collect();
         let rank = |index: u32| {
             plan.first.iter().position(|glob| self.hits(glob).binary_search(&index).is_ok()).unwrap_or(plan.first.len())
@@ -178,7 +178,7 @@ impl PathIndex {
             found.retain(|file| !file.0);
         }
         found.sort_unstable();
-        found.iter().take(plan.at_most).map(|file| file.3).collect()
+        (found.iter().take(plan.at_most).map(|file| file.3).collect(), found.len() > plan.at_most)
     }
 
     /// Evaluates a test of tracked paths; the text is the first match.

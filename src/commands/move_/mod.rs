@@ -12,7 +12,7 @@ use crate::cli::{MoveArgs, PlainFormat};
 use crate::commands::progress;
 use crate::error::{EXIT_OK, Error, printable};
 use crate::facts::Target;
-use crate::migrate::{self, Moved, Plan, Rebuildable, Request, SCHEMA_VERSION, Scope};
+use crate::migrate::{self, Moved, Plan, Request, SCHEMA_VERSION, Scope};
 use crate::rules::RuleSet;
 use crate::scan::access::Access;
 use crate::scan::filesystem::rules::FilesystemRuleSet;
@@ -124,12 +124,11 @@ fn destination(args: &MoveArgs, system: &System, location: &Location, worktree: 
 fn request(args: &MoveArgs, system: &System, location: &Location, destination: PathBuf) -> Result<Request, Error> {
     let chosen = choose_target(system, &TargetRequest::new(Some(&destination), &args.target_fs, None));
     // The direction decides what suits; here only what is known about the place is wanted.
-    let target = match chosen {
-        Ok(target) => Some(target),
-        Err(_) => {
-            let site = system.locate_nearest(&destination)?.site;
-            Some(Target { site, free_bytes: None, host_free_bytes: None })
-        }
+    let target = if let Ok(target) = chosen {
+        target
+    } else {
+        let site = system.locate_nearest(&destination)?.site;
+        Target { site, free_bytes: None, host_free_bytes: None }
     };
     let scope = match (args.all, args.only_tracked) {
         (true, _) => Scope::All,
@@ -144,9 +143,9 @@ fn request(args: &MoveArgs, system: &System, location: &Location, destination: P
         scope,
         to_windows: args.to_windows,
         target_fs: args.target_fs.clone(),
-        rebuildable: Rebuildable::of_rules(RuleSet::load(&[])?.rebuildable())?,
+        rebuildable: RuleSet::load(&args.rules)?.rebuildable().to_vec(),
         site: Some(location.site.clone()),
-        target,
+        target: Some(target),
         blockers: Vec::new(),
         git: PathBuf::from(git.path),
         home: etcetera::home_dir().ok(),

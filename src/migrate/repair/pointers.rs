@@ -110,7 +110,7 @@ impl Repairer<'_> {
             let objects = entry.path.parent().and_then(Path::parent).unwrap_or(Path::new(""));
             let text = std::fs::read_to_string(self.tree().join(&entry.path)).unwrap_or_default();
             let lines: Vec<String> = text.lines().map(|line| self.alternate(line, objects)).collect();
-            let rewritten = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            let rewritten = lines.iter().fold(String::new(), |text, line| text + line + "\n");
             if rewritten != text {
                 self.rewrite(&entry.path, rewritten.as_bytes())?;
                 repaired.push(entry.path.clone());

@@ -64,17 +64,17 @@ impl Repairer<'_> {
         if get("core.precomposeUnicode") == Some(true) && !cfg!(target_os = "macos") {
             wanted.push(("core.precomposeUnicode", None));
         }
-        if let Some(value) = self.wanted_worktree(git_dir, &own) {
-            wanted.push(("core.worktree", value));
+        if self.names_the_source(git_dir, &own) {
+            wanted.push(("core.worktree", None));
         }
         Ok(wanted)
     }
 
     /// `core.worktree` of the main git dir, where it names the source itself, is what git assumes anyway.
-    fn wanted_worktree(&self, git_dir: &Path, own: &gix::config::File) -> Option<Option<&'static str>> {
-        let value = own.string("core.worktree")?.to_string();
-        let is_source = self.spellings.strip(&value).is_some_and(|rest| rest.as_os_str().is_empty());
-        (git_dir == Path::new(".git") && is_source).then_some(None)
+    fn names_the_source(&self, git_dir: &Path, own: &gix::config::File) -> bool {
+        let value = own.string("core.worktree").map(|value| value.to_string());
+        let rest = value.and_then(|value| self.spellings.strip(&value));
+        git_dir == Path::new(".git") && rest.is_some_and(|rest| rest.as_os_str().is_empty())
     }
 
     /// Lets git change one key of one file; no repository's configuration is read for that.
