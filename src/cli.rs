@@ -111,15 +111,18 @@ pub struct CheckArgs {
     /// With `--cached`: measure in the background, at low priority, when there is no result that fits
     #[arg(long, requires = "cached")]
     pub refresh: bool,
+    /// Measure `git status` alone, as `rehome survey` does
+    #[arg(long, hide = true)]
+    pub quick: bool,
     /// Be the measurement in the background that `--refresh` starts
     #[arg(long, hide = true)]
     pub background: bool,
     /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
-    /// Say more about what is done (may be repeated)
-    #[arg(long, short, action = clap::ArgAction::Count)]
-    pub verbose: u8,
+    /// Print each phase with its duration on standard error, instead of a progress bar
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub verbose: bool,
 }
 
 /// The value of `--cached`; a path that follows it stays a path.
@@ -257,6 +260,9 @@ pub struct MoveArgs {
     /// Windows drives)
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub target_fs: Vec<String>,
+    /// Directory with further rule files, for directories that can be made again (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub rules: Vec<PathBuf>,
     /// Form of plan and result
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: PlainFormat,

@@ -33,4 +33,3 @@ mod walk;
 pub use record::Save;
 pub use run::{BULK_ROUNDS, Environment, Finished, Options, ROUNDS, SEQ_BYTES, STREAM_BYTES, run};
 pub use small::SmallPlan;
-pub use stream::{OVERLAPPED, WRITES};

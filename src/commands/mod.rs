@@ -5,6 +5,7 @@ pub mod cached;
 pub mod check;
 pub mod documents;
 pub mod fs;
+pub mod log;
 pub mod move_;
 pub mod output;
 pub mod progress;

@@ -135,7 +135,7 @@ fn measure_all(
 /// Checks one repository in a process of its own, which is given up on when its mount hangs.
 fn measure_one(args: &SurveyArgs, repository: &Path, share: Duration, interrupt: &Interrupt) -> Finding {
     let mut command = Command::new("/proc/self/exe");
-    command.args(["__worker", "--quiet", "--budget"]).arg(format!("{}s", share.as_secs_f64()));
+    command.args(["__worker", "--quick", "--quiet", "--budget"]).arg(format!("{}s", share.as_secs_f64()));
     if let Some(target) = &args.target {
         command.arg("--target").arg(target);
     }

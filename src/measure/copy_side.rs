@@ -35,7 +35,10 @@ pub(crate) struct CopySide {
     pub(crate) fd: OwnedFd,
     pub(crate) git: Option<PrivateGit>,
     pub(crate) facts: CopyFacts,
+    /// Seconds that reading HEAD's commit and tree in place took.
+    pub(crate) objects_s: f64,
     head_files: Vec<HeadFile>,
+    all_files: usize,
 }
 
 impl CopySide {
@@ -53,7 +56,16 @@ impl CopySide {
             ..CopyFacts::default()
         };
         let fd = open_dir(&root).map_err(|e| Error::io("open", &root, e))?;
-        Ok(Self { skeleton, root, fd, git: None, facts, head_files: Vec::new() })
+        Ok(Self {
+            skeleton,
+            root,
+            fd,
+            git: None,
+            facts,
+            objects_s: 0.0,
+            head_files: Vec::new(),
+            all_files: files.paths.len(),
+        })
     }
 
     /// Gives the files that git reads (`.gitignore` and the like) their content.
@@ -105,8 +117,9 @@ impl CopySide {
                 None
             };
             match taken {
-                Some(files) => {
-                    self.head_files = files;
+                Some(taken) => {
+                    self.head_files = taken.files;
+                    self.objects_s = taken.first_s;
                     let sparse = sparse_trees(session);
                     if !sparse.is_empty() {
                         objects::take(place, &git, &sparse, limit, session.interrupt)?;
@@ -218,6 +231,12 @@ impl CopySide {
             stat.mtime.0 = stat.mtime.0.saturating_sub(CHANGED_BY_S);
         }
         session.raw.set_stat(&mut self.skeleton.index, entry, &stat);
+    }
+
+    /// Scales a status of a copy that is not whole up to the whole, in proportion to its files.
+    #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
+    pub(crate) fn scaled(&self, seconds: f64) -> f64 {
+        if self.facts.is_whole { seconds } else { seconds * self.all_files as f64 / self.facts.files.max(1) as f64 }
     }
 
     /// Returns the number of paths at the index's beginning that are in the skeleton.

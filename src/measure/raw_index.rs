@@ -162,6 +162,14 @@ impl RawIndex {
         (self.entries.get(number).map(|entry| self.name(entry)) == Some(path)).then_some(number)
     }
 
+    /// Returns whether an entry is below this directory.
+    #[must_use]
+    pub fn holds_below(&self, dir: &[u8]) -> bool {
+        let with_slash = [dir, b"/"].concat();
+        let number = self.entries.partition_point(|entry| self.name(entry) < with_slash.as_slice());
+        self.entries.get(number).is_some_and(|entry| self.name(entry).starts_with(&with_slash))
+    }
+
     /// Returns an entry's stat data.
     #[must_use]
     pub fn stat(&self, bytes: &[u8], entry: &RawEntry) -> EntryStat {
@@ -221,19 +229,19 @@ impl RawIndex {
         self.hash
     }
 
-    /// Returns whether the file has an extension of this signature (`TREE`, `UNTR`, ...).
+    /// Returns the content of an extension (`TREE`, `UNTR`, ...); `None` when the file has none of this signature.
     #[must_use]
-    pub fn has_extension(&self, bytes: &[u8], signature: [u8; 4]) -> bool {
-        let end = bytes.len().saturating_sub(self.hash.len_in_bytes());
+    pub fn extension<'a>(&self, bytes: &'a [u8], signature: [u8; 4]) -> Option<&'a [u8]> {
+        let end = bytes.len().checked_sub(self.hash.len_in_bytes())?;
         let mut at = self.extensions;
         while at + 8 <= end {
+            let length = read_u32(bytes, at + 4)? as usize;
             if bytes.get(at..at + 4) == Some(&signature[..]) {
-                return true;
+                return bytes.get(at + 8..at + 8 + length);
             }
-            let Some(length) = read_u32(bytes, at + 4) else { return false };
-            at += 8 + length as usize;
+            at += 8 + length;
         }
-        false
+        None
     }
 
     /// Returns an index with the first `count` entries alone and without extensions, its trailer included.

@@ -199,12 +199,12 @@ impl Engine<'_> {
         Ok(())
     }
 
-    fn file_once<'e>(
+    fn file_once(
         &self,
         pair: &Pair,
         name: &OsStr,
         expected: &FileStat,
-        queue: &Queue<'_, Task<'e>>,
+        queue: &Queue<'_, Task<'_>>,
     ) -> Result<(blake3::Hash, FileStat), Fault> {
         let from = fsys::open_file(&pair.from, name).map(File::from).map_err(Fault::Source)?;
         let to = create(&pair.to, name).map(File::from).map_err(Fault::Destination)?;

@@ -18,6 +18,7 @@ mod place;
 mod plan;
 mod pool;
 mod preflight;
+mod proof;
 mod rebuildable;
 mod repair;
 mod run;
@@ -44,7 +45,7 @@ use crate::scan::{RepoProfile, config};
 use crate::signals::Interrupt;
 
 pub use plan::{Blocker, Moved, OutsidePointer, Plan, Request, SCHEMA_VERSION, Verified};
-pub use rebuildable::{LeftOut, Rebuildable};
+pub use rebuildable::LeftOut;
 pub use repair::Repair;
 pub use run::{execute, finished_before};
 pub use script::script;
@@ -125,7 +126,7 @@ pub fn prepare<'a>(
         links_outside: links_outside(&inventory, &spellings),
         blockers,
         repairs: expected_repairs(profile, modes_are_real),
-        notes: notes(profile, &inventory),
+        notes: notes(profile, &inventory).into_iter().chain(request.notes.iter().cloned()).collect(),
     };
     let owners_are_real = from.class == crate::facts::FilesystemClass::LocalNative;
     Ok(Prepared {

@@ -275,7 +275,7 @@ fn predicted(sample: &Sample) -> String {
 
 /// Returns the verdict as a headline without full stop.
 pub(super) fn headline(report: &Report) -> String {
-    let Some(recommendation) = &report.recommendation else { return "NO ANSWER: the run was interrupted".to_owned() };
+    let Some(recommendation) = &report.recommendation else { return "NO ANSWER: the run did not finish".to_owned() };
     let blockers = blockers(&report.hazards);
     let after = match blockers {
         0 => String::new(),

@@ -119,6 +119,9 @@ pub struct TrackedFields {
     /// What must not be tracked beside it, in the same spelling.
     #[serde(default)]
     pub no_sibling: Vec<String>,
+    /// Number of this test among all of a rule set, so that its result is kept; given when the rules are loaded.
+    #[serde(skip)]
+    pub(crate) number: Option<usize>,
 }
 
 /// What a share is taken of.
@@ -459,6 +462,20 @@ impl Condition {
                 out.extend(&kind.files);
             }
         });
+    }
+
+    /// Numbers the tests of tracked paths.
+    pub(super) fn number_tests(&mut self, next: &mut usize) {
+        for inner in self.all.iter_mut().chain(&mut self.any) {
+            inner.number_tests(next);
+        }
+        if let Some(inner) = &mut self.not {
+            inner.number_tests(next);
+        }
+        if let Some(Tracked(fields)) = &mut self.tracked {
+            fields.number = Some(*next);
+            *next += 1;
+        }
     }
 
     /// Replaces the names of thresholds by their numbers; returns the first name that is unknown.

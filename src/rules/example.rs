@@ -48,7 +48,10 @@ pub fn run_examples(rules: &RuleSet) -> Outcome {
     }
     for rule in &rules.hazards {
         outcome.run("hazard", rule.id.as_str(), &rule.examples, |example| {
-            observed(example, rules).map(|seen| seen.test(&rule.when).truth == Truth::True)
+            let seen = observed(example, rules)?;
+            let (hazards, traces) = (BTreeSet::new(), example.traces.iter().copied().collect());
+            let subject = seen.subject_with(&seen.material.facts, &hazards, &traces);
+            Ok(Evaluator::new(&subject).test(&rule.when).truth == Truth::True)
         });
     }
     for rule in &rules.settings {

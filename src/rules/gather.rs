@@ -276,7 +276,11 @@ impl Reader<'_> {
             return found;
         };
         let mut texts: Vec<(String, Option<String>)> = Vec::new();
-        for path in material.paths.planned(plan) {
+        let (paths, is_cut) = material.paths.planned(plan);
+        if is_cut && !plan.sample {
+            found.mark_unknown(extractor);
+        }
+        for path in paths {
             if let Some(values) = self.source.values(extractor, path) {
                 found.merge(values);
                 continue;

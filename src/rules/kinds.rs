@@ -337,6 +337,9 @@ pub struct ExtractorPlan {
     pub at_most: usize,
     /// Bytes read of each file; a longer file is unknown.
     pub max_bytes: usize,
+    /// Whether the files that are read speak for those that are not; otherwise these leave the values unknown.
+    #[serde(default)]
+    pub sample: bool,
 }
 
 /// Inputs of a rule and what must come of them.
@@ -383,6 +386,9 @@ pub struct Example {
     /// Hazards that fired.
     #[serde(default)]
     pub hazards: Vec<RuleId>,
+    /// Sides of which a strong trace fired.
+    #[serde(default)]
+    pub traces: Vec<Toolchain>,
 }
 
 impl RebuildableRule {

@@ -326,6 +326,8 @@ impl Builder {
         self.verdicts = std::mem::take(&mut self.added_verdicts);
         self.check_references(files);
         self.resolve_thresholds(files);
+        let mut tests = 0;
+        self.conditions_mut().1.for_each(|condition| condition.number_tests(&mut tests));
         let judging = self.judging.take().unwrap_or_else(|| JudgingFile {
             kind: "judging".to_owned(),
             vendor_folders: Vec::new(),
@@ -353,7 +355,7 @@ impl Builder {
                 thresholds: self.thresholds,
                 judging,
                 origins: self.origins,
-                globs,
+                globs: globs.with_tests(tests),
             }),
             Ok(_) => Err(self.problems),
             Err(error) => {
@@ -409,14 +411,20 @@ impl Builder {
         self.problems.append(&mut problems);
     }
 
-    fn resolve_thresholds(&mut self, files: &[RuleFile]) {
-        let numbers: BTreeMap<String, f64> =
-            self.thresholds.iter().map(|it| (it.id.as_str().to_owned(), it.value)).collect();
+    /// Returns every condition for changing, and the list of problems beside it.
+    fn conditions_mut(&mut self) -> (&mut Vec<Problem>, impl Iterator<Item = &mut Condition>) {
         let conditions = (self.evidence.iter_mut().map(|rule| &mut rule.when))
             .chain(self.hazards.iter_mut().map(|rule| &mut rule.when))
             .chain(self.verdicts.iter_mut().map(|rule| &mut rule.when))
             .chain(self.alternatives.iter_mut().map(|rule| &mut rule.when))
             .chain(self.settings.iter_mut().map(|rule| &mut rule.when));
+        (&mut self.problems, conditions)
+    }
+
+    fn resolve_thresholds(&mut self, files: &[RuleFile]) {
+        let numbers: BTreeMap<String, f64> =
+            self.thresholds.iter().map(|it| (it.id.as_str().to_owned(), it.value)).collect();
+        let (problems, conditions) = self.conditions_mut();
         for condition in conditions {
             if let Err(name) = condition.resolve_limits(&numbers) {
                 let found = files.iter().find_map(|file| {
@@ -424,7 +432,7 @@ impl Builder {
                     Some((file.name.clone(), line + 1))
                 });
                 let (file, line) = found.unwrap_or_else(|| ("rules".to_owned(), 1));
-                self.problems.push(Problem {
+                problems.push(Problem {
                     file,
                     place: Some((line, 1)),
                     what: format!("unknown threshold `{name}`{}", nearest(&name, numbers.keys().map(String::as_str))),

@@ -1,6 +1,7 @@
 //! The index's paths, matched once against every glob of every rule.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::OnceLock;
 
 use globset::{GlobSet, GlobSetBuilder};
 
@@ -14,9 +15,16 @@ use super::words::PathGlob;
 pub struct Globs {
     set: GlobSet,
     by_glob: HashMap<PathGlob, usize>,
+    tests: usize,
 }
 
 impl Globs {
+    /// Notes how many tests of tracked paths the rules have, for as many results to keep.
+    #[must_use]
+    pub fn with_tests(self, tests: usize) -> Self {
+        Self { tests, ..self }
+    }
+
     /// Compiles the globs, each once.
     ///
     /// # Errors
@@ -31,7 +39,7 @@ impl Globs {
                 builder.add(glob.build()?);
             }
         }
-        Ok(Self { set: builder.build()?, by_glob })
+        Ok(Self { set: builder.build()?, by_glob, tests: 0 })
     }
 }
 
@@ -64,6 +72,17 @@ pub struct PathIndex {
     lower: HashSet<String>,
     case_collisions: Vec<String>,
     reserved: Vec<String>,
+    results: Vec<OnceLock<(Truth, Option<String>)>>,
+    bases: Bases,
+}
+
+/// Numbers of files that shares are taken of.
+#[derive(Debug, Default, Clone, Copy)]
+struct Bases {
+    own: u64,
+    own_code: u64,
+    all: u64,
+    all_code: u64,
 }
 
 impl PathIndex {
@@ -106,7 +125,18 @@ impl PathIndex {
                 path,
             });
         }
-        Self { entries, matches, by_glob: globs.by_glob.clone(), lower: lower_paths, case_collisions, reserved }
+        let results = (0..globs.tests).map(|_| OnceLock::new()).collect();
+        let bases = Bases::of(&entries);
+        Self {
+            results,
+            bases,
+            entries,
+            matches,
+            by_glob: globs.by_glob.clone(),
+            lower: lower_paths,
+            case_collisions,
+            reserved,
+        }
     }
 
     /// Returns the number of entries.
@@ -156,9 +186,9 @@ impl PathIndex {
         self.entries.iter().filter(|entry| entry.mode == mode).take(at_most).map(|entry| entry.path.as_str()).collect()
     }
 
-    /// Returns the files that an extractor may read, the wanted order first.
+    /// Returns the files that an extractor may read, the wanted order first, and whether there are more.
     #[must_use]
-    pub fn planned(&self, plan: &super::kinds::ExtractorPlan) -> Vec<&str> {
+    pub fn planned(&self, plan: &super::kinds::ExtractorPlan) -> (Vec<&str>, bool) {
         let skipped: HashSet<u32> = plan.skip.iter().flat_map(|glob| self.hits(glob)).copied().collect();
         let rank = |index: u32| {
             plan.first.iter().position(|glob| self.hits(glob).binary_search(&index).is_ok()).unwrap_or(plan.first.len())
@@ -178,12 +208,21 @@ impl PathIndex {
             found.retain(|file| !file.0);
         }
         found.sort_unstable();
-        found.iter().take(plan.at_most).map(|file| file.3).collect()
+        (found.iter().take(plan.at_most).map(|file| file.3).collect(), found.len() > plan.at_most)
     }
 
     /// Evaluates a test of tracked paths; the text is the first match.
+    ///
+    /// The result of a rule set's test is kept, since rules are evaluated again after each round of reading.
     #[must_use]
     pub fn test(&self, test: &TrackedFields) -> (Truth, Option<String>) {
+        match test.number.and_then(|number| self.results.get(number)) {
+            Some(result) => result.get_or_init(|| self.evaluate(test)).clone(),
+            None => self.evaluate(test),
+        }
+    }
+
+    fn evaluate(&self, test: &TrackedFields) -> (Truth, Option<String>) {
         let mut count = 0_u64;
         let mut first: Option<&Entry> = None;
         for index in self.matching(&test.paths).filter(|index| self.is_wanted(*index, test)) {
@@ -213,13 +252,15 @@ impl PathIndex {
 
     fn base(&self, test: &TrackedFields) -> u64 {
         let is_in_place = |entry: &Entry| test.everywhere || !entry.is_vendored;
-        let count = if test.share_of_paths.is_empty() {
-            let is_in_base = |entry: &Entry| test.share_of == ShareBase::Files || entry.is_code;
-            self.entries.iter().filter(|entry| is_in_place(entry) && is_in_base(entry)).count()
-        } else {
-            self.matching(&test.share_of_paths).filter(|index| is_in_place(self.entry(*index))).count()
-        };
-        count as u64
+        if !test.share_of_paths.is_empty() {
+            return self.matching(&test.share_of_paths).filter(|index| is_in_place(self.entry(*index))).count() as u64;
+        }
+        match (test.share_of, test.everywhere) {
+            (ShareBase::Code, false) => self.bases.own_code,
+            (ShareBase::Files, false) => self.bases.own,
+            (ShareBase::Code, true) => self.bases.all_code,
+            (ShareBase::Files, true) => self.bases.all,
+        }
     }
 
     fn is_wanted(&self, index: u32, test: &TrackedFields) -> bool {
@@ -263,6 +304,20 @@ impl PathIndex {
 
     fn hits(&self, glob: &PathGlob) -> &[u32] {
         self.by_glob.get(glob).and_then(|index| self.matches.get(*index)).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Bases {
+    fn of(entries: &[Entry]) -> Self {
+        let mut bases = Self::default();
+        for entry in entries {
+            let (own, code) = (u64::from(!entry.is_vendored), u64::from(entry.is_code));
+            bases.own += own;
+            bases.own_code += own * code;
+            bases.all += 1;
+            bases.all_code += code;
+        }
+        bases
     }
 }
 

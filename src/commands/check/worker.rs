@@ -177,11 +177,11 @@ impl Check<'_> {
             cache_home: cache_home.as_deref(),
             budget: self.args.budget.saturating_sub(self.started.elapsed()),
             rounds: self.args.rounds,
-            workloads: WORKLOADS,
+            workloads: if self.args.quick { &[Workload::GitStatus] } else { WORKLOADS },
             git: report.facts.git.as_ref(),
             probe_program: Some(Path::new("/proc/self/exe")),
         };
-        let bars = progress::for_terminal(self.args.quiet);
+        let bars = progress::chosen(self.args.quiet, self.args.verbose);
         let mut outcome = if target.is_some() {
             measure::measure(&request, bars.as_ref(), &self.interrupt)?
         } else {

@@ -156,7 +156,7 @@ impl Extracted {
     }
 
     /// Marks every value of an extractor as unknown, for a file that could not be read or parsed.
-    fn mark_unknown(&mut self, extractor: Extractor) {
+    pub(super) fn mark_unknown(&mut self, extractor: Extractor) {
         for (name, sources) in VALUE_SOURCES {
             if sources.contains(&extractor) {
                 self.add_unresolved(name);
