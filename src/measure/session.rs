@@ -373,7 +373,14 @@ impl Session<'_> {
         let mut copy = CopySide::build(self, &run_dir, stop)?;
         copy.take_contents(self)?;
         if let Some(place) = place {
-            copy.add_git(self, place, &run_dir)?;
+            copy.add_git(self, place)?;
+        }
+        if !copy.facts.is_whole {
+            self.note(format!(
+                "the copy holds {} of {} files, as many as could be made in time; its figures are scaled up",
+                copy.facts.files,
+                self.files.paths.len()
+            ));
         }
         copy.facts.build_s = started.elapsed().as_secs_f64();
         self.outcome.copy = Some(copy.facts.clone());
