@@ -64,7 +64,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn run(&mut self, out: &mut dyn Write) -> Result<(Report, measure::Outcome), Error> {
         let rules = RuleSet::load(&self.args.rules)?;
-        let system = System::live(crate::rules::filesystem::load(&self.args.rules)?)?;
+        let system = System::live(rules.filesystem_rules()?)?;
         let given = self.args.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let path = system.resolve_spelling(&given)?;
         let profile = scan(&path, &self.access).map_err(|error| system.explain(&path, error))?;
