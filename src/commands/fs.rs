@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use crate::cli::{FsArgs, PlainFormat};
 use crate::error::{EXIT_OK, Error};
 use crate::report::place::{self, Place};
-use crate::rules::RuleSet;
+use crate::rules;
 use crate::scan::filesystem::{System, kernel};
 
 /// How long one path may take before its mount counts as gone: a network drive that is merely slow answers within a
@@ -33,7 +33,7 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Those of [`System::live`], [`System::from_table`] and [`System::locate`]; [`Error::Usage`] for a saved table without a
 /// path; [`Error::Refused`] for a mount that does not answer and for a mistake in a rule file.
 pub fn run(args: &FsArgs, out: &mut dyn Write) -> Result<u8, Error> {
-    let rules = RuleSet::load(&args.rules)?.filesystem_rules()?;
+    let rules = rules::filesystem::load(&args.rules)?;
     let system = match &args.mounts {
         None => System::live(rules)?,
         Some(_) if args.paths.is_empty() => {
