@@ -22,7 +22,6 @@ use crate::rules::gather::{Budget, Observations, Purpose, gather};
 use crate::rules::live::{self, LiveSource};
 use crate::scan::RepoProfile;
 use crate::scan::access::Access;
-use crate::scan::filesystem::rules::FilesystemRuleSet;
 use crate::scan::filesystem::target::{TargetRequest, choose_target};
 use crate::scan::filesystem::{Location, System};
 use crate::scan::git;
@@ -65,13 +64,10 @@ struct Check<'a> {
 impl Check<'_> {
     fn run(&mut self, out: &mut dyn Write) -> Result<(Report, measure::Outcome), Error> {
         let rules = RuleSet::load(&self.args.rules)?;
-        let mut filesystem = FilesystemRuleSet::builtin()?;
-        for file in &rules.filesystem {
-            filesystem.prepend(FilesystemRuleSet::from_yaml(&file.name, &file.text)?);
-        }
-        let system = System::live(filesystem)?;
+        let system = System::live(rules.filesystem_rules()?)?;
         let given = self.args.path.clone().unwrap_or_else(|| PathBuf::from("."));
-        let profile = scan(&system.resolve_spelling(&given)?, &self.access)?;
+        let path = system.resolve_spelling(&given)?;
+        let profile = scan(&path, &self.access).map_err(|error| system.explain(&path, error))?;
         let location = system.locate(&profile.worktree)?;
         self.access.add_calls(location.calls_in_place);
         let mut report = self.first_report(&system, &profile, &location);
