@@ -332,7 +332,7 @@ fn saved_results_are_compared_in_text_json_and_html() {
     let shown = stdout(&rehome(&files));
     assert!(shown.contains(&format!("A   desk: {}", a.display())), "{shown}");
     assert!(shown.contains(&format!("D   share: {}", b.display())), "{shown}");
-    assert_eq!(shown.matches("1.0x").count() / 5, 1, "one place is the fastest in each of five phases:\n{shown}");
+    assert_eq!(shown.matches("fastest").count(), 5, "one place is the fastest in each of five phases:\n{shown}");
     let comparison: Value =
         serde_json::from_slice(&rehome(&[&files[..], &["--format", "json"]].concat()).stdout).unwrap();
     assert_valid(&comparison, "schema/bench-comparison.schema.json");
