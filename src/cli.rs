@@ -38,6 +38,8 @@ pub enum Command {
     Move(MoveArgs),
     /// Find the repositories below directories and rank them by what moving would save
     Survey(SurveyArgs),
+    /// List, explain, check and try the rules that rehome judges by
+    Rules(RulesArgs),
     /// Print the JSON Schema of `--format json`
     Schema,
     /// Print a script that completes commands and options in a shell
@@ -203,6 +205,40 @@ pub struct FsArgs {
     /// Form of the answer
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: PlainFormat,
+}
+
+/// Options of `rehome rules`.
+#[derive(Debug, Args, Clone)]
+pub struct RulesArgs {
+    /// What to do with them
+    #[command(subcommand)]
+    pub command: RulesCommand,
+    /// Directory with further rule files (may be repeated)
+    #[arg(long, value_name = "DIR", global = true)]
+    pub rules: Vec<PathBuf>,
+}
+
+/// What to do with the rules.
+#[derive(Debug, Subcommand, Clone)]
+pub enum RulesCommand {
+    /// List every rule with its kind, what it says and how much that counts
+    List,
+    /// Show one rule as it is written, with the file that it is in
+    Explain {
+        /// Id of the rule, as the report names it
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Check rule files and list every problem with its place
+    Check {
+        /// The files
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Run the examples beside the rules
+    Test,
+    /// Print the JSON Schema of rule files
+    Schema,
 }
 
 /// Options of `rehome completions`.

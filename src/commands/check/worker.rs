@@ -67,7 +67,11 @@ struct Check<'a> {
 impl Check<'_> {
     fn run(&mut self, out: &mut dyn Write) -> Result<(Report, measure::Outcome), Error> {
         let rules = RuleSet::load(&self.args.rules)?;
-        let system = System::live(FilesystemRuleSet::builtin()?)?;
+        let mut filesystem = FilesystemRuleSet::builtin()?;
+        for file in &rules.filesystem {
+            filesystem.prepend(FilesystemRuleSet::from_yaml(&file.name, &file.text)?);
+        }
+        let system = System::live(filesystem)?;
         let given = self.args.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let profile = scan(&system.resolve_spelling(&given)?, &self.access)?;
         let location = system.locate(&profile.worktree)?;
