@@ -113,6 +113,25 @@ pub struct CheckArgs {
     /// With `--cached`: measure in the background, at low priority, when there is no result that fits
     #[arg(long, requires = "cached")]
     pub refresh: bool,
+    /// Also create, read, stat and delete small files, in a scratch directory beside the repository and one on the target
+    ///
+    /// This writes, beside the repository and never inside; the scratch directories are removed at the end. It may take as
+    /// long again as `--budget`.
+    #[arg(long, conflicts_with_all = ["no_measure", "cached"])]
+    pub writes: bool,
+    /// Also time a command of your own, in place and in a full copy on the target (may be repeated)
+    ///
+    /// `/bin/sh` runs it in the repository, so it may write there whatever it likes; each command runs four to seven times
+    /// on each side. The copy is made and verified as `rehome move` does it, and removed at the end. `--budget` does not
+    /// bound it. Both sides must end with the same exit status.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["no_measure", "cached"])]
+    pub run: Vec<String>,
+    /// Command that is run before each `--run` without being timed
+    #[arg(long, value_name = "COMMAND", requires = "run")]
+    pub prepare: Option<String>,
+    /// With `--run`: both sides must also print the same on standard output, their own paths left out of the comparison
+    #[arg(long, requires = "run")]
+    pub same_output: bool,
     /// Measure `git status` alone, as `rehome survey` does
     #[arg(long, hide = true)]
     pub quick: bool,

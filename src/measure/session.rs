@@ -113,6 +113,8 @@ pub struct Outcome {
     pub copy: Option<CopyFacts>,
     /// Keeps the temporary data; dropping it removes them, which may wait until the report is printed.
     pub run_dir: Option<RunDir>,
+    /// Keeps the full copy that the user's own commands ran in; as [`Self::run_dir`].
+    pub own_copy: Option<RunDir>,
 }
 
 /// Why a run ended early.
