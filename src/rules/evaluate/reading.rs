@@ -16,6 +16,9 @@ const FILES_PER_TEST: usize = 3;
 /// Folders beside which local places are looked for.
 const FOLDERS_PER_TEST: usize = 2;
 
+/// Values that files may hold which were not read yet: more than any rule counts up to.
+const UNREAD: u64 = 1 << 32;
+
 impl Evaluator<'_> {
     pub(super) fn value(&self, test: &ValueTest) -> Outcome {
         let sources = VALUE_SOURCES.iter().find(|(name, _)| *name == test.of.as_str()).map_or(&[][..], |it| it.1);
@@ -24,7 +27,7 @@ impl Evaluator<'_> {
         for extractor in sources {
             let Some(found) = self.subject.seen.values.get(extractor) else {
                 self.want(Want::Values(*extractor));
-                unresolved += 1;
+                unresolved += UNREAD;
                 continue;
             };
             unresolved += found.unresolved.get(test.of.as_str()).copied().unwrap_or(0);
