@@ -135,7 +135,7 @@ fn write_explained(found: &[(&str, String)], out: &mut dyn Write) -> io::Result<
 fn as_written(text: &str, id: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let is_start = |line: &&str| line.trim_start().strip_prefix("- id:").is_some_and(|rest| rest.trim() == id);
-    let start = lines.iter().position(|line| is_start(&line))?;
+    let start = lines.iter().position(is_start)?;
     let indent = lines[start].len() - lines[start].trim_start().len();
     let is_end = |line: &&&str| {
         let content = line.trim_start();
@@ -157,7 +157,7 @@ fn check(paths: &[PathBuf], dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8,
     all.extend(checked.iter().cloned());
     let mut problems: Vec<String> = Vec::new();
     match assemble(&all) {
-        Ok(rules) => problems.extend(in_rules_of(&rules, &names)?),
+        Ok(rules) => problems.extend(in_rules_of(&rules, &names)),
         Err(found) => {
             let own = |problem: &&Problem| names.contains(&problem.file.as_str()) || found.len() == 1;
             problems.extend(found.iter().filter(own).map(ToString::to_string));
@@ -175,7 +175,7 @@ fn check(paths: &[PathBuf], dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8,
 }
 
 /// Returns the failing examples of the rules that are written in these files.
-fn in_rules_of(rules: &RuleSet, names: &[&str]) -> Result<Vec<String>, Error> {
+fn in_rules_of(rules: &RuleSet, names: &[&str]) -> Vec<String> {
     let is_own = |kind: &'static str, id: &str| {
         rules.origins.get(&(kind, id.to_owned())).is_some_and(|file| names.contains(&file.as_str()))
     };
@@ -188,12 +188,9 @@ fn in_rules_of(rules: &RuleSet, names: &[&str]) -> Result<Vec<String>, Error> {
         })
         .collect();
     for file in rules.filesystem.iter().filter(|file| names.contains(&file.name.as_str())) {
-        match FilesystemRuleSet::from_yaml(&file.name, &file.text) {
-            Ok(_) => {}
-            Err(error) => problems.push(error.to_string()),
-        }
+        problems.extend(FilesystemRuleSet::from_yaml(&file.name, &file.text).err().map(|error| error.to_string()));
     }
-    Ok(problems)
+    problems
 }
 
 fn test(dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8, Error> {

@@ -124,6 +124,18 @@ pub fn gather(
     budget: Budget,
     purpose: Purpose,
 ) -> Observations {
+    gather_for(rules, material, source, budget, purpose, &|_| true)
+}
+
+/// The same for the rules whose id is wanted alone; what the others would read stays unknown.
+pub(super) fn gather_for(
+    rules: &RuleSet,
+    material: Material,
+    source: &dyn Source,
+    budget: Budget,
+    purpose: Purpose,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Observations {
     let mut reader = Reader { source, seen: Seen::default(), left: budget, rules };
     if purpose.local {
         // One listing tells of every folder of the root whether it is there, so that most probes cost nothing.
@@ -132,7 +144,7 @@ pub fn gather(
     }
     let settings = reader.settings(&material);
     loop {
-        let wants = next_wants(rules, &material, &reader.seen, purpose);
+        let wants = next_wants(rules, &material, &reader.seen, purpose, is_wanted);
         if wants.is_empty() {
             break;
         }
@@ -173,14 +185,20 @@ fn turn_of(rule: &EvidenceRule) -> Turn {
 }
 
 /// Returns what the rules of the earliest turn lack, without repetition; nothing when all is decided.
-fn next_wants(rules: &RuleSet, material: &Material, seen: &Seen, purpose: Purpose) -> Vec<Want> {
+fn next_wants(
+    rules: &RuleSet,
+    material: &Material,
+    seen: &Seen,
+    purpose: Purpose,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Vec<Want> {
     let (no_hazards, no_traces) = (BTreeSet::new(), BTreeSet::new());
     let subject = subject(material, seen, &no_hazards, &no_traces);
     let evaluator = Evaluator::new(&subject);
     let mut wanted: Vec<(Turn, Want)> = Vec::new();
     let mut fired = Vec::new();
     for rule in &rules.evidence {
-        if rule.trace && !purpose.local {
+        if (rule.trace && !purpose.local) || !is_wanted(rule.id.as_str()) {
             continue;
         }
         let outcome = evaluator.test(&rule.when);
@@ -191,7 +209,7 @@ fn next_wants(rules: &RuleSet, material: &Material, seen: &Seen, purpose: Purpos
         }
     }
     let hazards = if purpose.local { rules.hazards.as_slice() } else { &[] };
-    for rule in hazards {
+    for rule in hazards.iter().filter(|rule| is_wanted(rule.id.as_str())) {
         let turn = if rule.severity == Severity::Note { Turn::Note } else { Turn::Danger };
         evaluator.test(&rule.when);
         wanted.extend(evaluator.take_wants().into_iter().map(|want| (turn, want)));
