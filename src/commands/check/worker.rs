@@ -11,8 +11,7 @@ use rustix::process::Signal;
 use super::extra::Extra;
 use crate::advise::advise;
 use crate::cli::{CheckArgs, Primary};
-use crate::commands::progress;
-use crate::commands::supervise::{Event, emit};
+use crate::commands::supervise::{Event, Told, emit};
 use crate::error::{EXIT_OK, Error};
 use crate::facts::{Facts, Platform, Toolchain};
 use crate::judge::judge;
@@ -67,6 +66,8 @@ impl Check<'_> {
     fn run(&mut self, out: &mut dyn Write) -> Result<(Report, measure::Outcome), Error> {
         let rules = RuleSet::load(&self.args.rules)?;
         let system = System::live(rules.filesystem_rules()?)?;
+        emit(out, &Event::Started)?;
+        self.started = Instant::now();
         let given = self.args.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let path = system.resolve_spelling(&given)?;
         let profile = scan(&path, &self.access).map_err(|error| system.explain(&path, error))?;
@@ -108,7 +109,7 @@ impl Check<'_> {
         out: &mut dyn Write,
     ) -> Result<Option<RunDir>, Error> {
         let cache_home = etcetera::choose_base_strategy().ok().map(|base| base.cache_dir());
-        let bars = progress::chosen(self.args.quiet, self.args.verbose);
+        let bars = Told::new();
         let extra = Extra {
             args: self.args,
             system,
@@ -116,7 +117,7 @@ impl Check<'_> {
             location,
             target,
             cache_home: cache_home.as_deref(),
-            progress: bars.as_ref(),
+            progress: &bars,
             interrupt: &self.interrupt,
         };
         extra.measure(report, out)
@@ -209,11 +210,11 @@ impl Check<'_> {
             git: report.facts.git.as_ref(),
             probe_program: Some(Path::new("/proc/self/exe")),
         };
-        let bars = progress::chosen(self.args.quiet, self.args.verbose);
+        let bars = Told::new();
         let mut outcome = if target.is_some() {
-            measure::measure(&request, bars.as_ref(), &self.interrupt)?
+            measure::measure(&request, &bars, &self.interrupt)?
         } else {
-            measure::measure_in_place_only(&request, bars.as_ref(), &self.interrupt)?
+            measure::measure_in_place_only(&request, &bars, &self.interrupt)?
         };
         report.facts.measure = outcome.measurements.iter().map(|m| (m.workload.clone(), m.into())).collect();
         report.facts.repo.stat_dirty = outcome.stat_dirty;
