@@ -267,7 +267,7 @@ fn the_fixed_part_makes_about_gits_calls() {
     let head = fixed::head_ref(worktree.as_fd(), &git_dir);
     assert!(head.is_some());
     let ours = ground.count(|| {
-        let _ = fixed::run(worktree.as_fd(), &git_dir, &git_dir, head.as_deref());
+        let _ = fixed::run(worktree.as_fd(), &git_dir, &git_dir, head.as_deref(), LONG);
     });
     // Objects are in neither: the private git dir borrows them where they cost nothing here.
     let objects = ground.count(|| read_objects(&private_on_mount(&ground, &profile), &profile)).total();

@@ -11,11 +11,12 @@
 //! | [`predict`], [`model`], [`shape`] | a full status computed from a sample, where it does not fit the budget |
 //! | [`probe`] | every touch of the repository's mount, in a process that can be abandoned |
 //! | [`raw_index`], [`files`], [`dirty`], [`porcelain`], [`stats`] | pure: what the index, git's output and the timings say |
-//! | [`sweep`], [`process`], [`temp`] | system calls, child processes, the temporary directory |
+//! | [`sweep`], [`process`], [`temp`], [`load`] | system calls, child processes, the temporary directory, who else is busy |
 
 pub mod copy_side;
 pub mod dirty;
 pub mod files;
+pub mod load;
 pub mod model;
 pub mod objects;
 pub mod own_commit;

@@ -14,6 +14,7 @@ use crate::measure::Measurement;
 use crate::measure::copy_side::CopySide;
 use crate::measure::dirty::{self, StatRules};
 use crate::measure::files::Files;
+use crate::measure::load::Load;
 use crate::measure::private_git::{Parts, PrivateGit, ahead_of_now};
 use crate::measure::probe::client::{Probe, Trouble};
 use crate::measure::probe::{Answer, Ask, Calibration, Setup};
@@ -204,10 +205,13 @@ fn run(request: &Request, progress: &dyn Progress, interrupt: &Interrupt, copies
         files,
         probe,
         calibration: Calibration::default(),
+        load: Load::default(),
         outcome,
     };
     let result = session.everything(copies);
+    let busy = session.load.remark();
     let mut outcome = session.outcome;
+    outcome.notes.extend(busy);
     match result {
         Ok(()) => outcome.complete = true,
         Err(Halt::Interrupted) => outcome.interrupted = true,
@@ -232,6 +236,7 @@ pub(crate) struct Session<'a> {
     pub(crate) files: Files,
     pub(crate) probe: Probe,
     pub(crate) calibration: Calibration,
+    pub(crate) load: Load,
     pub(crate) outcome: Outcome,
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, printable_text};
 use crate::measure::copy_side::CopySide;
+use crate::measure::load::Reading;
 use crate::measure::objects;
 use crate::measure::porcelain;
 use crate::measure::private_git::{PrivateGit, StatusMode};
@@ -44,7 +45,7 @@ impl Session<'_> {
         self.progress.begin("git status", None);
         let mode = StatusMode { is_mended: self.is_stale(), writes_index: false };
         let stale_s = self.stale()?;
-        let guess_s = self.first_guess(copy.as_deref())?;
+        let guess_s = self.first_guess()?;
         let left_s = self.git_left_s();
         let fits = guess_s * FEWEST_RUNS <= left_s;
         let mut sides = Sides::new("git_status");
@@ -68,10 +69,10 @@ impl Session<'_> {
     }
 
     /// Guesses how long a status takes; 0 where it certainly fits.
-    fn first_guess(&mut self, copy: Option<&CopySide>) -> Result<f64, Halt> {
+    fn first_guess(&mut self) -> Result<f64, Halt> {
         #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
         let all_s = self.calibration.mean_s * self.files.paths.len() as f64;
-        if all_s < SURELY_FITS_S { Ok(0.0) } else { self.guess_s(copy) }
+        if all_s < SURELY_FITS_S { Ok(0.0) } else { self.guess_s() }
     }
 
     fn git_left_s(&self) -> f64 {
@@ -293,7 +294,12 @@ impl Session<'_> {
     }
 
     fn in_copy(&mut self, git: &PrivateGit, mode: StatusMode) -> Result<Status, Halt> {
-        self.one(git, mode, self.deadline)
+        let before = Reading::now();
+        let result = self.one(git, mode, self.deadline);
+        if let (Some(before), Some(after)) = (before, Reading::now()) {
+            self.load.add(before, after);
+        }
+        result
     }
 
     fn one(&self, git: &PrivateGit, mode: StatusMode, limit: Instant) -> Result<Status, Halt> {
