@@ -49,6 +49,12 @@ pub enum Command {
     /// Do the work of `check` and report it as events, for the process that watches over it
     #[command(name = "__worker", hide = true)]
     Worker(CheckArgs),
+    /// Look one path up for `fs`, and report it to the process that waits for the answer
+    #[command(name = "__locate", hide = true)]
+    Locate {
+        /// The path, as the user gave it
+        path: PathBuf,
+    },
     /// Make the calls on a repository's mount that another rehome asks for on standard input
     #[command(name = "__probe", hide = true)]
     Probe,
@@ -107,15 +113,37 @@ pub struct CheckArgs {
     /// With `--cached`: measure in the background, at low priority, when there is no result that fits
     #[arg(long, requires = "cached")]
     pub refresh: bool,
+    /// Also create, read, stat and delete small files, in a scratch directory beside the repository and one on the target
+    ///
+    /// This writes, beside the repository and never inside; the scratch directories are removed at the end. It may take as
+    /// long again as `--budget`.
+    #[arg(long, conflicts_with_all = ["no_measure", "cached"])]
+    pub writes: bool,
+    /// Also time a command of your own, in place and in a full copy on the target (may be repeated)
+    ///
+    /// `/bin/sh` runs it in the repository, so it may write there whatever it likes; each command runs four to seven times
+    /// on each side. The copy is made and verified as `rehome move` does it, and removed at the end. `--budget` does not
+    /// bound it. Both sides must end with the same exit status.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["no_measure", "cached"])]
+    pub run: Vec<String>,
+    /// Command that is run before each `--run` without being timed
+    #[arg(long, value_name = "COMMAND", requires = "run")]
+    pub prepare: Option<String>,
+    /// With `--run`: both sides must also print the same on standard output, their own paths left out of the comparison
+    #[arg(long, requires = "run")]
+    pub same_output: bool,
+    /// Measure `git status` alone, as `rehome survey` does
+    #[arg(long, hide = true)]
+    pub quick: bool,
     /// Be the measurement in the background that `--refresh` starts
     #[arg(long, hide = true)]
     pub background: bool,
     /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
-    /// Say more about what is done (may be repeated)
-    #[arg(long, short, action = clap::ArgAction::Count)]
-    pub verbose: u8,
+    /// Print each phase with its duration on standard error, instead of a progress bar
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub verbose: bool,
 }
 
 /// The value of `--cached`; a path that follows it stays a path.
@@ -171,6 +199,9 @@ pub struct FsArgs {
     /// Paths to look up (default: the current directory); with several, `--format json` prints an array
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Directory with further rule files (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub rules: Vec<PathBuf>,
     /// Saved `/proc/self/mountinfo` or `/proc/mounts` to read instead of the kernel's; paths are then taken as they are
     #[arg(long, value_name = "FILE")]
     pub mounts: Option<PathBuf>,
@@ -287,6 +318,9 @@ pub struct MoveArgs {
     /// Windows drives)
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     pub target_fs: Vec<String>,
+    /// Directory with further rule files, for directories that can be made again (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub rules: Vec<PathBuf>,
     /// Form of plan and result
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: PlainFormat,

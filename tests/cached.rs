@@ -2,93 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+#[path = "support/home.rs"]
+mod home;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
+use home::{Home, quiet_success};
 use rehome::report::Report;
-use rehome::scan::filesystem::System;
-use rehome::scan::filesystem::rules::FilesystemRuleSet;
-use rehome::state::Store;
-
-/// A home directory with a repository in it, and no configuration from outside.
-struct Home {
-    dir: tempfile::TempDir,
-}
-
-impl Home {
-    fn new() -> Self {
-        let home = Self { dir: tempfile::tempdir().unwrap() };
-        fs::create_dir_all(home.repository().join("web/app")).unwrap();
-        fs::write(home.repository().join("web/app/main.js"), "1\n").unwrap();
-        home.git(&["init", "--quiet"]);
-        home.git(&["add", "."]);
-        home
-    }
-
-    /// A home in which the repository was measured, with the advice to move.
-    fn measured() -> Self {
-        let home = Self::new();
-        home.store().save(&home.report()).unwrap();
-        home
-    }
-
-    fn path(&self) -> PathBuf {
-        self.dir.path().canonicalize().unwrap()
-    }
-
-    fn repository(&self) -> PathBuf {
-        self.path().join("Shop")
-    }
-
-    fn state(&self) -> PathBuf {
-        self.path().join("state")
-    }
-
-    fn store(&self) -> Store {
-        Store::at(self.state().join("rehome"))
-    }
-
-    fn report(&self) -> Report {
-        let mut report: Report = serde_json::from_str(include_str!("reports/moving.json")).unwrap();
-        let system = System::live(FilesystemRuleSet::builtin().unwrap()).unwrap();
-        report.facts.site = system.locate(&self.repository()).unwrap().site;
-        let git_dir = self.repository().join(".git");
-        report.facts.repo.index_bytes = Some(fs::metadata(git_dir.join("index")).unwrap().len());
-        report.facts.repo.worktree = Some(self.repository().to_str().unwrap().to_owned());
-        git_dir.to_str().unwrap().clone_into(&mut report.facts.repo.git_dir);
-        report
-    }
-
-    fn git(&self, arguments: &[&str]) {
-        let mut command = Command::new("git");
-        command.current_dir(self.repository()).env("HOME", self.path()).env("GIT_CONFIG_NOSYSTEM", "1");
-        assert!(command.args(arguments).status().unwrap().success(), "git {arguments:?}");
-    }
-
-    fn command(&self, directory: &Path, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rehome"));
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.path());
-        command.env("XDG_STATE_HOME", self.state()).env("GIT_CONFIG_SYSTEM", "/dev/null");
-        command.current_dir(directory).args(arguments);
-        command
-    }
-
-    /// What a prompt would print; anything but success and silence on standard error is a failure of the test.
-    fn prompt(&self, directory: &Path, arguments: &[&str]) -> String {
-        quiet_success(self.command(directory, arguments).output().unwrap())
-    }
-
-    fn hint(&self) -> String {
-        self.prompt(&self.repository(), &["--cached", "--format", "oneline"])
-    }
-}
-
-fn quiet_success(output: Output) -> String {
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
-    assert_eq!(output.status.code(), Some(0));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 #[test]
 fn the_last_answer_is_shown_once_for_each_state_of_the_repository() {
@@ -241,6 +164,24 @@ fn a_windows_drive_has_one_entry_whatever_the_case_of_the_path() {
     home.store().save(&report).unwrap();
     let other_case = home.repository().to_str().unwrap().replace("/Shop", "/sHOP");
     assert_ne!(home.prompt(Path::new("/"), &["--cached", &other_case]), "");
+}
+
+#[test]
+fn a_measurement_in_the_background_leaves_an_answer_for_the_next_prompt() {
+    let home = Home::new();
+    assert_eq!(home.prompt(&home.repository(), &["--cached", "--refresh", "--budget", "2s"]), "");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let answer = loop {
+        let answer = home.prompt(&home.repository(), &["--cached", "--format", "json"]);
+        if !answer.is_empty() || Instant::now() > deadline {
+            break answer;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let report: Report = serde_json::from_str(&answer).unwrap();
+    assert!(report.recommendation.is_some());
+    let lines = fs::read_dir(home.repository()).unwrap().count();
+    assert_eq!(lines, 2, "nothing was left in the repository");
 }
 
 /// Counts with `strace` what a prompt asks of the repository; system calls on open descriptors are not counted.

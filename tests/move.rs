@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 #[path = "support/slow_mount/mod.rs"]
-#[allow(dead_code, reason = "shared with other tests, which use the rest")]
 mod slow_mount;
 
 #[path = "moving/faults.rs"]

@@ -7,7 +7,7 @@ use std::time::Instant;
 use rustix::fs::{Mode, OFlags};
 
 use super::figures::figures;
-use super::fit::{Fit, MIN_ROUNDS, fit, in_words, needed_budget};
+use super::fit::{Estimate, Fit, OVERTIME, budget_advice, fit, in_words, rounds_left, settle};
 use super::record::{Recorder, failure};
 use super::result::{Failure, PhaseTime, Proof, Round, Setup, Suite, SuiteResult};
 use super::scratch::Scratch;
@@ -17,8 +17,8 @@ use crate::signals::Interrupt;
 
 /// Room that stays free beside what a suite writes: metadata takes some, and nobody wants a full disk.
 const SPARE_BYTES: u64 = 64 << 20;
-/// Rounds go on over the suite's share of the budget by at most this factor, so that a slow one does not cost a result.
-const OVERTIME: f64 = 1.5;
+/// A trial step that took longer than this, in seconds, tells enough; a larger one would only cost time.
+const TRIAL_ENOUGH_S: f64 = 0.2;
 
 /// An open directory that a suite works in.
 #[derive(Debug)]
@@ -81,13 +81,22 @@ impl Outcome {
     }
 }
 
-/// How long a place will take, from a trial with a small part of the work.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Estimate {
-    /// Before and after all rounds, in seconds.
-    pub(super) setup_s: f64,
-    /// A round, in seconds.
-    pub(super) round_s: f64,
+/// How a round was made smaller.
+#[derive(Debug, PartialEq)]
+pub(super) struct Shrunk {
+    /// What is now instead of what, as a piece of a sentence.
+    pub(super) said: String,
+    /// Share of the former size.
+    pub(super) factor: f64,
+}
+
+impl Shrunk {
+    /// Describes a change of the size from `old` to `new`.
+    pub(super) fn new(said: String, old: u64, new: u64) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "a rounded share is good enough")]
+        let factor = new as f64 / old.max(1) as f64;
+        Self { said, factor }
+    }
 }
 
 /// One suite's work.
@@ -100,8 +109,8 @@ pub(super) trait Workload {
     fn needed_bytes(&self) -> u64;
     /// Tries a small part of the work.
     fn estimate(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<Estimate, Error>;
-    /// Makes a round smaller by this factor and says how; `None` when it cannot be smaller.
-    fn shrink(&mut self, factor: f64) -> Result<Option<String>, Error>;
+    /// Makes a round smaller by this factor, as far as that makes sense; `None` when it cannot be smaller.
+    fn shrink(&mut self, factor: f64) -> Result<Option<Shrunk>, Error>;
     /// Makes what all rounds at a place need; returns the bytes written.
     fn prepare(&mut self, _place: &WorkDir, _interrupt: &Interrupt) -> Result<u64, Error> {
         Ok(0)
@@ -136,6 +145,8 @@ pub(super) struct Limits<'a> {
     pub(super) rounds: u32,
     /// Time, in seconds.
     pub(super) share_s: f64,
+    /// What is left of the whole run's budget, in seconds.
+    pub(super) left_s: f64,
     /// The whole run's budget, in seconds, for advice about it.
     pub(super) budget_s: f64,
     /// Receives how far it is.
@@ -199,11 +210,10 @@ impl Runner<'_, '_> {
             false,
             |workload, dir, interrupt| workload.estimate(dir, interrupt),
             |_, _, one| {
-                estimate.setup_s += one.setup_s;
-                estimate.round_s += one.round_s;
+                estimate.add(one);
             },
         )?;
-        let mut rounds = self.shrink_to_fit(estimate)?;
+        let Some(mut rounds) = self.shrink_to_fit(&estimate)? else { return Ok(()) };
         self.drop_places_without_room();
         self.limits.progress.begin(&format!("{name}: preparing"), None);
         self.at_each_place(
@@ -221,11 +231,11 @@ impl Runner<'_, '_> {
             if self.places.is_empty() {
                 break;
             }
-            if round > MIN_ROUNDS.min(rounds) && self.is_overtime(warm_up_s) {
+            if round > 1 && self.is_overtime(warm_up_s) {
                 self.result().rounds_planned = round - 1;
                 self.say_shrunk(format!(
-                    "{} rounds instead of {rounds}: they took longer than the first one promised",
-                    round - 1
+                    "{} instead of {rounds}: they took longer than the first one promised",
+                    counted_rounds(round - 1)
                 ));
                 break;
             }
@@ -265,31 +275,42 @@ impl Runner<'_, '_> {
         Ok(())
     }
 
-    /// Fits rounds and size into the share, says what was changed, and returns the rounds.
-    fn shrink_to_fit(&mut self, estimate: Estimate) -> Result<u32, Error> {
-        let Fit { rounds, factor, whole_s } = fit(self.limits.rounds, estimate, self.limits.share_s);
+    /// Fits rounds and size into the share, says what was changed, and returns the rounds; `None` when not even one fits.
+    fn shrink_to_fit(&mut self, estimate: &Estimate) -> Result<Option<u32>, Error> {
+        let share_s = (self.limits.share_s - self.started.elapsed().as_secs_f64()).max(0.0);
+        let left_s = self.limits.left_s - self.started.elapsed().as_secs_f64();
+        let Fit { rounds, factor, whole_s } = fit(self.limits.rounds, estimate, share_s);
+        let shrunk = factor.map_or(Ok(None), |factor| self.workload.shrink(factor))?;
+        let size = shrunk.as_ref().map_or(1.0, |shrunk| shrunk.factor);
+        let settled = settle(rounds, estimate, size, share_s, left_s);
         let mut changes = Vec::new();
-        if rounds < self.limits.rounds {
-            changes.push(format!("{rounds} rounds instead of {}", self.limits.rounds));
+        if let Some(rounds) = settled.filter(|rounds| *rounds < self.limits.rounds) {
+            changes.push(format!("{} instead of {}", counted_rounds(rounds), self.limits.rounds));
         }
-        if let Some(factor) = factor {
-            changes.extend(self.workload.shrink(factor)?);
-        }
-        if !changes.is_empty() {
-            self.say_shrunk(format!(
-                "{}: the whole would take about {}, and this suite's share of the budget is {}; `--budget {}` runs it all",
-                changes.join(", "),
-                in_words(whole_s),
-                in_words(self.limits.share_s),
-                needed_budget(self.limits.budget_s, whole_s, self.limits.share_s),
-            ));
-        }
+        changes.extend(shrunk.map(|shrunk| shrunk.said));
+        let whole = format!(
+            "the whole would take about {}, and this suite's share of the budget is {}{}",
+            in_words(whole_s),
+            in_words(self.limits.share_s),
+            budget_advice(self.limits.budget_s, whole_s, self.limits.share_s),
+        );
         let setup = self.workload.setup();
         let result = self.result();
         result.setup = setup;
-        result.rounds_planned = rounds;
+        result.rounds_planned = settled.unwrap_or(0);
+        match settled {
+            None => self.fail(Failure {
+                place: None,
+                message: format!(
+                    "one round of the smallest size takes longer than what is left of the budget: {whole}"
+                ),
+                hint: Some("run this suite alone, or give more time with `--budget`".to_owned()),
+            }),
+            Some(_) if !changes.is_empty() => self.say_shrunk(format!("{}: {whole}", changes.join(", "))),
+            Some(_) => {}
+        }
         self.recorder.save();
-        Ok(rounds)
+        Ok(settled)
     }
 
     fn drop_places_without_room(&mut self) {
@@ -318,16 +339,15 @@ impl Runner<'_, '_> {
 
     /// Looks at the warm-up, the first round of full size, and leaves out rounds that would not fit.
     fn shorten(&mut self, rounds: u32, pass_s: f64) -> u32 {
-        let left_s = (self.limits.share_s - self.started.elapsed().as_secs_f64()).max(0.0);
-        // The warm-up is over, so what is left holds one pass less than `fit` plans for.
-        let estimate = Estimate { setup_s: 0.0, round_s: pass_s };
-        let fitted = fit(rounds, estimate, left_s + pass_s).rounds;
+        let left_s = (self.limits.share_s * OVERTIME - self.started.elapsed().as_secs_f64()).max(0.0);
+        let fitted = rounds_left(rounds, pass_s, left_s);
         if fitted < rounds {
             self.say_shrunk(format!(
-                "{fitted} rounds instead of {rounds}: one round at every place takes {}, and {} of the suite's share are left; `--budget {}` runs it all",
+                "{} instead of {rounds}: one at every place takes {}, and {} of the suite's share are left{}",
+                counted_rounds(fitted),
                 in_words(pass_s),
                 in_words(left_s),
-                needed_budget(self.limits.budget_s, pass_s * f64::from(rounds + 1), self.limits.share_s),
+                budget_advice(self.limits.budget_s, pass_s * f64::from(rounds + 1), self.limits.share_s),
             ));
             self.result().rounds_planned = fitted;
         }
@@ -335,7 +355,7 @@ impl Runner<'_, '_> {
     }
 
     fn is_overtime(&self, pass_s: f64) -> bool {
-        self.started.elapsed().as_secs_f64() + pass_s > self.limits.share_s * OVERTIME
+        self.started.elapsed().as_secs_f64() + pass_s > self.limits.share_s * OVERTIME * OVERTIME
     }
 
     /// Runs one round at every place, forwards and backwards in turn, and returns the seconds that it took.
@@ -396,6 +416,24 @@ impl Runner<'_, '_> {
         result.complete = is_done && result.failures.is_empty();
         self.recorder.save();
     }
+}
+
+fn counted_rounds(rounds: u32) -> String {
+    if rounds == 1 { "1 round".to_owned() } else { format!("{rounds} rounds") }
+}
+
+/// Tries growing parts of the work, given as what the whole is divided by, until one takes long enough to tell; returns
+/// the seconds of the whole.
+pub(super) fn extrapolate(divisors: &[u32], mut part: impl FnMut(u64) -> Result<f64, Error>) -> Result<f64, Error> {
+    let mut whole_s = 0.0;
+    for divisor in divisors {
+        let part_s = part(u64::from(*divisor))?;
+        whole_s = part_s * f64::from(*divisor);
+        if part_s >= TRIAL_ENOUGH_S {
+            break;
+        }
+    }
+    Ok(whole_s)
 }
 
 fn empty_dir(path: &Path) {

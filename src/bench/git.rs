@@ -5,10 +5,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::content::Content;
-use super::engine::{Estimate, Outcome, WorkDir, Workload, scaled};
+use super::engine::{Outcome, Shrunk, WorkDir, Workload, scaled};
+use super::fit::Estimate;
 use super::program;
 use super::result::{Proof, Setup, Suite};
 use super::verify::Mismatch;
@@ -23,9 +24,9 @@ const SIZE_BYTES: usize = 2_048;
 /// Files in a directory.
 const PER_DIR: u64 = 50;
 /// Files of the trial.
-const TRIAL_FILES: u64 = 50;
+const TRIAL_FILES: u64 = 10;
 /// Fewest files that a round is shrunk to.
-const MIN_FILES: u64 = 100;
+const MIN_FILES: u64 = 50;
 /// Name of the repository.
 const REPOSITORY: &str = "repository";
 /// How much older than the index the files are: git reads files as new as the index to be sure (`racy`), and that is
@@ -96,8 +97,17 @@ impl Git {
 
     /// Makes a repository with one modified file, and returns the bytes written into its worktree.
     fn make(&self, repository: &Path, files: u64, interrupt: &Interrupt) -> Result<u64, Error> {
+        self.init(repository, interrupt)?;
+        self.fill(repository, files, interrupt)
+    }
+
+    fn init(&self, repository: &Path, interrupt: &Interrupt) -> Result<(), Error> {
         std::fs::create_dir(repository).map_err(|e| Error::io("create", repository, e))?;
         self.must(repository, &["init", "--quiet", "--template=", "--initial-branch=main", "."], interrupt)?;
+        Ok(())
+    }
+
+    fn fill(&self, repository: &Path, files: u64, interrupt: &Interrupt) -> Result<u64, Error> {
         let old = SystemTime::now() - AGE;
         for number in 0..files {
             let path = repository.join(file_name(number));
@@ -175,28 +185,39 @@ impl Workload for Git {
 
     fn estimate(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<Estimate, Error> {
         let trial = place.path.join("trial");
-        let began = std::time::Instant::now();
-        self.make(&trial, TRIAL_FILES, interrupt)?;
-        let made_s = began.elapsed().as_secs_f64();
-        // The first status writes the index; the second is what a round does.
+        let began = Instant::now();
+        self.init(&trial, interrupt)?;
+        let fixed_s = began.elapsed().as_secs_f64();
+        let began = Instant::now();
+        self.fill(&trial, TRIAL_FILES, interrupt)?;
+        let filled_s = began.elapsed().as_secs_f64();
+        // The first status writes the index; the second is what a round does. What it takes in so small a repository
+        // does not depend on the files.
         self.status(&trial, TRIAL_FILES, interrupt)?;
-        let status_s = self.status(&trial, TRIAL_FILES, interrupt)?.total_s();
-        let began = std::time::Instant::now();
+        let round_fixed_s = self.status(&trial, TRIAL_FILES, interrupt)?.total_s();
+        let began = Instant::now();
+        for number in 0..TRIAL_FILES {
+            let path = trial.join(file_name(number));
+            std::fs::symlink_metadata(&path).map_err(|e| Error::io("stat", path, e))?;
+        }
+        let statted_s = began.elapsed().as_secs_f64();
+        let began = Instant::now();
         std::fs::remove_dir_all(&trial).map_err(|e| Error::io("delete", &trial, e))?;
         let removed_s = began.elapsed().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "small whole numbers")]
         let factor = self.files as f64 / TRIAL_FILES as f64;
-        Ok(Estimate { setup_s: (made_s + removed_s) * factor, round_s: status_s * factor })
+        Ok(Estimate { fixed_s, setup_s: (filled_s + removed_s) * factor, round_fixed_s, round_s: statted_s * factor })
     }
 
-    fn shrink(&mut self, factor: f64) -> Result<Option<String>, Error> {
+    fn shrink(&mut self, factor: f64) -> Result<Option<Shrunk>, Error> {
         let files = scaled(self.files, factor, MIN_FILES);
         if files >= self.files {
             return Ok(None);
         }
         let said = format!("{files} tracked files instead of {}", self.files);
+        let shrunk = Shrunk::new(said, self.files, files);
         self.files = files;
-        Ok(Some(said))
+        Ok(Some(shrunk))
     }
 
     fn prepare(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<u64, Error> {

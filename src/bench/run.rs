@@ -1,5 +1,6 @@
 //! A whole run: scratch directories, the suites in turn, and the removal at the end.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -123,8 +124,13 @@ fn run_suites(
         env.interrupt.check()?;
         let rounds = options.rounds.unwrap_or(if is_bulk(*suite) { BULK_ROUNDS } else { ROUNDS });
         let budget_s = options.budget.as_secs_f64();
-        let share_s = share(&suites[position..], budget_s - recorder.elapsed_s());
-        let limits = Limits { rounds, share_s, budget_s, progress: env.progress, interrupt: env.interrupt };
+        let left_s = budget_s - recorder.elapsed_s();
+        if left_s <= 0.0 {
+            not_run(*suite, rounds, used_up(*suite, budget_s), recorder);
+            continue;
+        }
+        let share_s = share(&suites[position..], left_s);
+        let limits = Limits { rounds, share_s, left_s, budget_s, progress: env.progress, interrupt: env.interrupt };
         let participants = if *suite == Suite::Walk && !trees.is_empty() {
             tree_participants(trees)
         } else {
@@ -143,6 +149,14 @@ fn not_run(suite: Suite, rounds: u32, failure: Failure, recorder: &mut Recorder<
     let position = recorder.begin_suite(suite, Setup::default(), rounds);
     recorder.report.suites[position].failures.push(failure);
     recorder.save();
+}
+
+fn used_up(suite: Suite, budget_s: f64) -> Failure {
+    Failure {
+        place: None,
+        message: format!("the suites before it used up the budget of {budget_s:.0} s"),
+        hint: Some(format!("run it alone with `--suite {}`, or give more time with `--budget`", suite.name())),
+    }
 }
 
 fn is_bulk(suite: Suite) -> bool {
@@ -229,34 +243,56 @@ fn empty_report(options: &Options, env: &Environment<'_>) -> BenchReport {
     }
 }
 
+/// Returns whether a place is on ext4 without a journal; `None` where that cannot be told.
+///
+/// Such a filesystem keeps away from inodes that were deleted in the last minutes (`recently_deleted` in the kernel's
+/// `fs/ext4/ialloc.c`), and steps over each of them for every file that it creates.
+fn lacks_journal(place: &Place) -> Option<bool> {
+    let site = place.site.as_ref().filter(|site| site.fstype == "ext4")?;
+    let dev = std::fs::metadata(&site.real_path).ok()?.dev();
+    let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
+    let link = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    let device = link.file_name()?.to_str()?.to_owned();
+    // Mounted filesystems are listed by their device here, whether or not they have a journal ...
+    std::fs::metadata(format!("/proc/fs/ext4/{device}")).ok()?;
+    // ... and journals by the device and the number of their inode.
+    let prefix = format!("{device}-");
+    let mut journals = std::fs::read_dir("/proc/fs/jbd2").ok()?.flatten();
+    Some(!journals.any(|journal| journal.file_name().as_encoded_bytes().starts_with(prefix.as_bytes())))
+}
+
+/// Returns whether two places are on one mount.
+fn share_a_mount(a: &Place, b: &Place) -> bool {
+    a.site
+        .as_ref()
+        .zip(b.site.as_ref())
+        .is_some_and(|(a, b)| (&a.mount_point, &a.source, &a.fstype) == (&b.mount_point, &b.source, &b.fstype))
+}
+
 /// Says what a reader would otherwise stumble over.
 fn note_places(report: &mut BenchReport) {
     let mut notes = Vec::new();
     for (position, place) in report.places.iter().enumerate() {
         let shown = printable(&place.path);
-        for (other, earlier) in report.places[..position].iter().enumerate() {
-            let same = |a: &Place, b: &Place| {
-                a.site.as_ref().zip(b.site.as_ref()).is_some_and(|(a, b)| {
-                    (&a.mount_point, &a.source, &a.fstype) == (&b.mount_point, &b.source, &b.fstype)
-                })
-            };
-            if same(place, earlier) && !report.places[..other].iter().any(|first| same(first, earlier)) {
-                notes.push(format!(
-                    "`{shown}` and `{}` are on the same filesystem, so their difference is noise",
-                    printable(&earlier.path)
-                ));
-            }
+        let earlier = report.places[..position].iter().find(|earlier| share_a_mount(place, earlier));
+        if let Some(earlier) = earlier {
+            let earlier = printable(&earlier.path);
+            notes.push(format!("`{shown}` and `{earlier}` are on the same filesystem, so their difference is noise"));
+        } else if place.scratch.is_some() && lacks_journal(place) == Some(true) {
+            notes.push(format!(
+                "`{shown}` is on ext4 without a journal, which creates files slowly for minutes after others were \
+                 deleted; an ordinary ext4 does not, so take `create` there for an upper bound"
+            ));
         }
-        if let Some(scratch) = &place.scratch {
-            if scratch.mode != "0700" {
-                notes.push(format!(
-                    "the filesystem of `{shown}` keeps no permissions: the scratch directory has mode {}",
-                    scratch.mode
-                ));
-            }
-            for left in &scratch.reaped {
-                notes.push(format!("removed what a killed run left: `{}`", printable(left)));
-            }
+        let Some(scratch) = &place.scratch else { continue };
+        if scratch.mode != "0700" {
+            let mode = &scratch.mode;
+            notes.push(format!(
+                "the filesystem of `{shown}` keeps no permissions: the scratch directory has mode {mode}"
+            ));
+        }
+        for left in &scratch.reaped {
+            notes.push(format!("removed what a killed run left: `{}`", printable(left)));
         }
     }
     report.notes.extend(notes);

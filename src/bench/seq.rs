@@ -6,7 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use super::clock::Stopwatch;
 use super::content::{CHUNK_BYTES, Content};
-use super::engine::{Estimate, Outcome, WorkDir, Workload, scaled};
+use super::engine::{Outcome, Shrunk, WorkDir, Workload, extrapolate, scaled};
+use super::fit::Estimate;
 use super::result::{Proof, Setup, Suite};
 use super::verify::{Crc, Mismatch};
 use crate::error::Error;
@@ -18,12 +19,12 @@ const LARGE: &str = "large";
 const BURST: &str = "burst";
 /// Small files that are created.
 pub(super) const BURST_FILES: u64 = 2_000;
-/// Share of the work that the trial does.
-const TRIAL_SHARE: u64 = 32;
+/// Parts of the work that trials do: 1 MiB and four files, then 16 MiB and 63 files.
+const TRIAL_DIVISORS: [u32; 2] = [512, 32];
 /// Smallest large file that a round is shrunk to: below, the sync weighs more than the writing.
 const MIN_BYTES: u64 = 4 << 20;
 /// Fewest small files that a round is shrunk to.
-const MIN_FILES: u64 = 100;
+const MIN_FILES: u64 = 40;
 
 /// The workload.
 pub(super) struct Seq {
@@ -49,11 +50,11 @@ impl Seq {
     fn run(&self, place: &WorkDir, bytes: u64, files: u64, interrupt: &Interrupt) -> Result<Outcome, Error> {
         let write = self.write(place, bytes, interrupt)?;
         let mut proof = Proof::default();
-        let read = self.read(place, &mut proof, interrupt)?;
+        let read = Self::read(place, &mut proof, interrupt)?;
         let large = place.path.join(LARGE);
         std::fs::remove_file(&large).map_err(|e| Error::io("delete", large, e))?;
         let create = self.create(place, files, interrupt)?;
-        self.count(place, &mut proof)?;
+        Self::count(place, &mut proof)?;
         let burst = place.path.join(BURST);
         std::fs::remove_dir_all(&burst).map_err(|e| Error::io("delete", burst, e))?;
 
@@ -85,7 +86,7 @@ impl Seq {
         Ok(watch.stop())
     }
 
-    fn read(&self, place: &WorkDir, proof: &mut Proof, interrupt: &Interrupt) -> Result<f64, Error> {
+    fn read(place: &WorkDir, proof: &mut Proof, interrupt: &Interrupt) -> Result<f64, Error> {
         let path = place.path.join(LARGE);
         let mut buffer = vec![0; CHUNK_BYTES];
         let (mut crc, mut bytes) = (Crc::default(), 0);
@@ -121,7 +122,7 @@ impl Seq {
         Ok(watch.stop())
     }
 
-    fn count(&self, place: &WorkDir, proof: &mut Proof) -> Result<(), Error> {
+    fn count(place: &WorkDir, proof: &mut Proof) -> Result<(), Error> {
         let dir = place.path.join(BURST);
         let failed = |e| Error::io("list", dir.clone(), e);
         let (mut files, mut bytes) = (0, 0);
@@ -154,13 +155,14 @@ impl Workload for Seq {
     }
 
     fn estimate(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<Estimate, Error> {
-        let outcome = self.run(place, self.bytes / TRIAL_SHARE, self.files / TRIAL_SHARE, interrupt)?;
-        #[expect(clippy::cast_precision_loss, reason = "a small whole number")]
-        let round_s = outcome.total_s() * TRIAL_SHARE as f64;
-        Ok(Estimate { setup_s: 0.0, round_s })
+        let round_s = extrapolate(&TRIAL_DIVISORS, |divisor| {
+            let outcome = self.run(place, self.bytes / divisor, self.files.div_ceil(divisor), interrupt)?;
+            Ok(outcome.total_s())
+        })?;
+        Ok(Estimate { round_s, ..Estimate::default() })
     }
 
-    fn shrink(&mut self, factor: f64) -> Result<Option<String>, Error> {
+    fn shrink(&mut self, factor: f64) -> Result<Option<Shrunk>, Error> {
         let bytes = scaled(self.bytes, factor, MIN_BYTES.min(self.bytes));
         let files = scaled(self.files, factor, MIN_FILES);
         if bytes >= self.bytes && files >= self.files {
@@ -172,8 +174,9 @@ impl Workload for Seq {
             self.bytes.div_ceil(1 << 20),
             self.files
         );
+        let shrunk = Shrunk::new(said, self.bytes, bytes);
         (self.bytes, self.files) = (bytes, files);
-        Ok(Some(said))
+        Ok(Some(shrunk))
     }
 
     fn round(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<Outcome, Error> {
@@ -226,10 +229,10 @@ mod tests {
         let seq = Seq::new(1 << 20, 10).unwrap();
         seq.write(&place, 1 << 20, &Interrupt::default()).unwrap();
         let mut right = Proof::default();
-        seq.read(&place, &mut right, &Interrupt::default()).unwrap();
+        Seq::read(&place, &mut right, &Interrupt::default()).unwrap();
         std::fs::write(place.path.join(LARGE), vec![0; 1 << 20]).unwrap();
         let mut wrong = Proof::default();
-        seq.read(&place, &mut wrong, &Interrupt::default()).unwrap();
+        Seq::read(&place, &mut wrong, &Interrupt::default()).unwrap();
         assert_eq!(right.bytes_read, wrong.bytes_read);
         assert_ne!(right.crc32, wrong.crc32);
     }

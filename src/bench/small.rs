@@ -9,7 +9,8 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::clock::Stopwatch;
 use super::content::Content;
-use super::engine::{Estimate, Outcome, WorkDir, Workload};
+use super::engine::{Outcome, Shrunk, WorkDir, Workload};
+use super::fit::Estimate;
 use super::result::{Proof, Setup, Suite};
 use super::verify::{Crc, Mismatch};
 use crate::error::Error;
@@ -17,10 +18,10 @@ use crate::signals::Interrupt;
 
 /// The phases, in the order they are run.
 const PHASES: [&str; 4] = ["create", "read", "stat", "delete"];
-/// Files of the trial that tells how long a round takes; one in each directory of the default layout.
+/// Files of the trial that tells how long a round takes.
 const TRIAL_FILES: u64 = 20;
 /// Fewest files that a round is shrunk to; below, the directories weigh more than the files.
-const MIN_FILES: u64 = 40;
+const MIN_FILES: u64 = 20;
 /// Read buffer: checksums are computed, with the clock standing still, whenever it is full.
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -37,6 +38,14 @@ pub struct SmallPlan {
     pub fsync: bool,
 }
 
+impl SmallPlan {
+    /// Returns the same work with fewer files, and as many of them in a directory.
+    fn shrunk_to(self, files: u64) -> Self {
+        let dirs = (self.dirs * files).div_ceil(self.files.max(1)).max(1);
+        Self { files, dirs, ..self }
+    }
+}
+
 /// Names and expected results for one number of files.
 struct Layout {
     dirs: Vec<CString>,
@@ -49,21 +58,26 @@ pub(super) struct Small {
     plan: SmallPlan,
     content: Content,
     layout: Layout,
+    /// Read buffer; kept between rounds, so that no round pays for the memory's first touch.
+    buffer: Vec<u8>,
 }
 
 impl Small {
     pub(super) fn new(plan: SmallPlan) -> Result<Self, Error> {
         let size = usize::try_from(plan.size_bytes).map_err(|_| Error::Usage("`--size` is too large".to_owned()))?;
         let content = Content::new(size);
-        let layout = Layout::new(&plan, plan.files, &content)?;
-        Ok(Self { plan, content, layout })
+        let layout = Layout::new(plan, &content)?;
+        // One byte more than a file has, so that one that is too long is noticed.
+        let buffer = vec![u8::MAX; BATCH_BYTES.max(size + 1)];
+        Ok(Self { plan, content, layout, buffer })
     }
 
-    fn run(&self, place: &WorkDir, layout: &Layout, interrupt: &Interrupt) -> Result<Outcome, Error> {
+    fn run(&mut self, place: &WorkDir, trial: Option<&Layout>, interrupt: &Interrupt) -> Result<Outcome, Error> {
+        let layout = trial.unwrap_or(&self.layout);
         let pass = Pass { place, layout, plan: &self.plan, content: &self.content, interrupt };
         let create = pass.create()?;
         let mut proof = Proof { files: Some(layout.files.len() as u64), ..Proof::default() };
-        let read = pass.read(&mut proof)?;
+        let read = pass.read(&mut self.buffer, &mut proof)?;
         let stat = pass.stat(&mut proof)?;
         let delete = pass.delete()?;
         proof.gone = Some(pass.is_empty()?);
@@ -99,27 +113,26 @@ impl Workload for Small {
 
     fn estimate(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<Estimate, Error> {
         let files = TRIAL_FILES.min(self.plan.files);
-        let layout = Layout::new(&self.plan, files, &self.content)?;
-        let outcome = self.run(place, &layout, interrupt)?;
+        let layout = Layout::new(self.plan.shrunk_to(files), &self.content)?;
+        let outcome = self.run(place, Some(&layout), interrupt)?;
         #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
         let factor = self.plan.files as f64 / files as f64;
-        Ok(Estimate { setup_s: 0.0, round_s: outcome.total_s() * factor })
+        Ok(Estimate { round_s: outcome.total_s() * factor, ..Estimate::default() })
     }
 
-    fn shrink(&mut self, factor: f64) -> Result<Option<String>, Error> {
+    fn shrink(&mut self, factor: f64) -> Result<Option<Shrunk>, Error> {
         let files = super::engine::scaled(self.plan.files, factor, MIN_FILES.min(self.plan.files));
         if files >= self.plan.files {
             return Ok(None);
         }
-        let said = format!("{files} files instead of {}", self.plan.files);
-        self.plan.files = files;
-        self.plan.dirs = self.plan.dirs.min(files);
-        self.layout = Layout::new(&self.plan, files, &self.content)?;
-        Ok(Some(said))
+        let shrunk = Shrunk::new(format!("{files} files instead of {}", self.plan.files), self.plan.files, files);
+        self.plan = self.plan.shrunk_to(files);
+        self.layout = Layout::new(self.plan, &self.content)?;
+        Ok(Some(shrunk))
     }
 
     fn round(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<Outcome, Error> {
-        self.run(place, &self.layout, interrupt)
+        self.run(place, None, interrupt)
     }
 
     fn operations(&self, _phase: &str) -> Option<u64> {
@@ -137,7 +150,8 @@ impl Workload for Small {
 
 impl Layout {
     /// Spreads the files evenly, in order, so that each directory is filled before the next.
-    fn new(plan: &SmallPlan, files: u64, content: &Content) -> Result<Self, Error> {
+    fn new(plan: SmallPlan, content: &Content) -> Result<Self, Error> {
+        let files = plan.files;
         let dirs = plan.dirs.clamp(1, files.max(1));
         let name = |text: String| CString::new(text).map_err(|e| Error::Output(io::Error::other(e)));
         let per_dir = files.div_ceil(dirs);
@@ -208,11 +222,9 @@ impl Pass<'_> {
         }
     }
 
-    fn read(&self, proof: &mut Proof) -> Result<f64, Error> {
+    fn read(&self, buffer: &mut [u8], proof: &mut Proof) -> Result<f64, Error> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        // One byte more than the file has, so that a file that is too long is noticed.
         let room = self.content.piece(0).len() + 1;
-        let mut buffer = vec![0; BATCH_BYTES.max(room)];
         let (mut crc, mut used, mut bytes) = (Crc::default(), 0, 0);
         let mut watch = Stopwatch::start();
         for name in &self.layout.files {
@@ -321,7 +333,7 @@ mod tests {
 
     fn proof(pass: &Pass<'_>) -> Proof {
         let mut proof = Proof::default();
-        pass.read(&mut proof).unwrap();
+        pass.read(&mut vec![0; BATCH_BYTES], &mut proof).unwrap();
         pass.stat(&mut proof).unwrap();
         proof.gone = Some(true);
         proof
@@ -392,9 +404,10 @@ mod tests {
     #[test]
     fn shrinking_keeps_a_useful_number_of_files_and_says_so() {
         let mut small = Small::new(SmallPlan { files: 1000, dirs: 20, ..PLAN }).unwrap();
-        assert_eq!(small.shrink(0.25).unwrap().as_deref(), Some("250 files instead of 1000"));
+        let said = |shrunk: Option<Shrunk>| shrunk.map(|shrunk| shrunk.said);
+        assert_eq!(said(small.shrink(0.25).unwrap()).as_deref(), Some("250 files instead of 1000"));
         assert_eq!(small.layout.files.len(), 250);
-        assert_eq!(small.shrink(0.001).unwrap().as_deref(), Some("40 files instead of 250"));
+        assert_eq!(said(small.shrink(0.001).unwrap()).as_deref(), Some("20 files instead of 250"));
         assert_eq!(small.shrink(0.001).unwrap(), None);
     }
 }

@@ -10,7 +10,8 @@ use std::sync::mpsc;
 
 use super::clock::Stopwatch;
 use super::content::{CHUNK_BYTES, Content};
-use super::engine::{Estimate, Outcome, WorkDir, Workload, scaled};
+use super::engine::{Outcome, Shrunk, WorkDir, Workload, extrapolate, scaled};
+use super::fit::Estimate;
 use super::result::{Proof, Setup, Suite};
 use super::seq::create_new;
 use super::verify::{Mismatch, Sha};
@@ -18,7 +19,7 @@ use crate::error::Error;
 use crate::signals::Interrupt;
 
 /// Sizes of one write, with the name of the phase.
-pub const WRITES: [(&str, usize); 6] = [
+const WRITES: [(&str, usize); 6] = [
     ("write_4k", 4 << 10),
     ("write_16k", 16 << 10),
     ("write_64k", 64 << 10),
@@ -26,18 +27,22 @@ pub const WRITES: [(&str, usize); 6] = [
     ("write_1m", 1 << 20),
     ("write_4m", 4 << 20),
 ];
+/// The phase that writes as little at a time as the relay of `wsl.exe` does.
+pub(super) const RELAY: &str = WRITES[0].0;
+/// The phase that it is compared with: of the size from which on larger writes gain little more.
+pub(super) const RELAY_AGAINST: &str = WRITES[4].0;
 /// Name of the phase that reads and writes at once.
-pub const OVERLAPPED: &str = "overlapped";
+const OVERLAPPED: &str = "overlapped";
 /// Buffers that go round between its reader and its writer.
 const BUFFERS: usize = 4;
 /// Size of each of them.
 const BUFFER_BYTES: usize = 1 << 20;
 /// Name of the file that is written.
 const TARGET: &str = "stream";
-/// Share of the work that the trial does.
-const TRIAL_SHARE: u64 = 16;
-/// Shortest stream that a round is shrunk to: two of the largest writes.
-const MIN_BYTES: u64 = 8 << 20;
+/// Parts of the work that trials do: 256 KiB, then 4 MiB in each way.
+const TRIAL_DIVISORS: [u32; 2] = [256, 16];
+/// Shortest stream that a round is shrunk to: one of the largest writes.
+const MIN_BYTES: u64 = 4 << 20;
 
 /// The workload.
 pub(super) struct Stream {
@@ -191,22 +196,24 @@ impl Workload for Stream {
     }
 
     fn estimate(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<Estimate, Error> {
-        let began = std::time::Instant::now();
-        self.run(place, self.bytes / TRIAL_SHARE, interrupt)?;
-        // Reading back for the check takes its time, too, so the clock on the wall counts here.
-        #[expect(clippy::cast_precision_loss, reason = "a small whole number")]
-        let round_s = began.elapsed().as_secs_f64() * TRIAL_SHARE as f64;
-        Ok(Estimate { setup_s: 0.0, round_s })
+        let round_s = extrapolate(&TRIAL_DIVISORS, |divisor| {
+            // Reading back for the check takes its time, too, so the clock on the wall counts here.
+            let began = std::time::Instant::now();
+            self.run(place, self.bytes / divisor, interrupt)?;
+            Ok(began.elapsed().as_secs_f64())
+        })?;
+        Ok(Estimate { round_s, ..Estimate::default() })
     }
 
-    fn shrink(&mut self, factor: f64) -> Result<Option<String>, Error> {
+    fn shrink(&mut self, factor: f64) -> Result<Option<Shrunk>, Error> {
         let bytes = scaled(self.bytes, factor, MIN_BYTES.min(self.bytes));
         if bytes >= self.bytes {
             return Ok(None);
         }
         let said = format!("streams of {} MiB instead of {}", bytes.div_ceil(1 << 20), self.bytes.div_ceil(1 << 20));
+        let shrunk = Shrunk::new(said, self.bytes, bytes);
         self.bytes = bytes;
-        Ok(Some(said))
+        Ok(Some(shrunk))
     }
 
     fn round(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<Outcome, Error> {

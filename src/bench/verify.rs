@@ -1,5 +1,7 @@
 //! Checksums, and what a round got wrong as one sentence.
 
+use std::fmt::Write as _;
+
 use sha2::{Digest, Sha256};
 
 /// CRC-32 (IEEE) over everything it is given.
@@ -26,7 +28,12 @@ impl Sha {
     }
 
     pub(super) fn hex(self) -> String {
-        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        let mut hex = String::new();
+        for byte in self.0.finalize() {
+            // Writing into a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+        }
+        hex
     }
 }
 

@@ -10,7 +10,8 @@ use std::time::Instant;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 use super::clock::Stopwatch;
-use super::engine::{Estimate, Outcome, WorkDir, Workload, scaled};
+use super::engine::{Outcome, Shrunk, WorkDir, Workload, scaled};
+use super::fit::Estimate;
 use super::program;
 use super::result::{Proof, Setup, Suite};
 use super::verify::Mismatch;
@@ -21,10 +22,12 @@ use crate::signals::Interrupt;
 pub(super) const TREES: [u64; 2] = [4_700, 100_000];
 /// Files in a directory and directories in a directory of a made tree; a checkout of Linux has 12 to 15 files in one.
 const PER_DIR: u64 = 12;
-/// Files of the trial.
-const TRIAL_FILES: u64 = 240;
+/// Files of the trials; the second is only made where the first one was quick.
+const TRIAL_FILES: [u64; 2] = [24, 480];
+/// A trial that took longer than this, in seconds, tells enough.
+const TRIAL_ENOUGH_S: f64 = 0.2;
 /// Fewest files that a tree is shrunk to.
-const MIN_FILES: u64 = 500;
+const MIN_FILES: u64 = 200;
 /// Bytes that a file system keeps for an empty file and its name, roughly: an inode and a directory entry.
 const BYTES_PER_FILE: u64 = 512;
 /// Directories deeper than this hold more descriptors open than a process may have (1024 by default).
@@ -89,6 +92,20 @@ impl Walk {
             seen.blocks = if kib == seen.blocks.div_ceil(2) { seen.blocks } else { u64::MAX };
         }
         Ok(seen)
+    }
+
+    /// Makes a small tree, walks it as a round would, removes it, and returns what each took.
+    fn trial(&self, root: &Path, files: u64, interrupt: &Interrupt) -> Result<Estimate, Error> {
+        let began = Instant::now();
+        make_tree(root, files, interrupt)?;
+        let made_s = began.elapsed().as_secs_f64();
+        let began = Instant::now();
+        walk(root, interrupt)?;
+        // `du` does the same once more.
+        let round_s = began.elapsed().as_secs_f64() * if self.du.is_some() { 2.0 } else { 1.0 };
+        let began = Instant::now();
+        std::fs::remove_dir_all(root).map_err(|e| Error::io("delete", root, e))?;
+        Ok(Estimate { setup_s: made_s + began.elapsed().as_secs_f64(), round_s, ..Estimate::default() })
     }
 
     fn walk_made(&self, place: &WorkDir, trees: &[u64], interrupt: &Interrupt) -> Result<Outcome, Error> {
@@ -306,23 +323,22 @@ impl Workload for Walk {
             // The warm-up tells: a part of an unknown tree says nothing about the whole.
             return Ok(Estimate::default());
         };
-        let root = place.path.join("trial");
-        let began = Instant::now();
-        make_tree(&root, TRIAL_FILES, interrupt)?;
-        let made_s = began.elapsed().as_secs_f64();
-        let began = Instant::now();
-        walk(&root, interrupt)?;
-        // `du` does the same once more.
-        let walked_s = began.elapsed().as_secs_f64() * if self.du.is_some() { 2.0 } else { 1.0 };
-        let began = Instant::now();
-        std::fs::remove_dir_all(&root).map_err(|e| Error::io("delete", root, e))?;
-        let removed_s = began.elapsed().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
-        let factor = trees.iter().sum::<u64>() as f64 / TRIAL_FILES as f64;
-        Ok(Estimate { setup_s: (made_s + removed_s) * factor, round_s: walked_s * factor })
+        let times = |files: u64| trees.iter().sum::<u64>() as f64 / files as f64;
+        let root = place.path.join("trial");
+        let mut estimate = Estimate::default();
+        for files in TRIAL_FILES {
+            let trial = self.trial(&root, files, interrupt)?;
+            let (setup_s, round_s) = (trial.setup_s * times(files), trial.round_s * times(files));
+            estimate = Estimate { setup_s, round_s, ..Estimate::default() };
+            if trial.setup_s + trial.round_s > TRIAL_ENOUGH_S {
+                break;
+            }
+        }
+        Ok(estimate)
     }
 
-    fn shrink(&mut self, factor: f64) -> Result<Option<String>, Error> {
+    fn shrink(&mut self, factor: f64) -> Result<Option<Shrunk>, Error> {
         let What::Made(trees) = &mut self.what else { return Ok(None) };
         let wanted = trees.iter().sum::<u64>();
         let affordable = scaled(wanted, factor, MIN_FILES);
@@ -338,8 +354,9 @@ impl Workload for Walk {
         };
         let list = |trees: &[u64]| trees.iter().map(u64::to_string).collect::<Vec<_>>().join(" and ");
         let said = format!("trees of {} files instead of {}", list(&new), list(trees));
+        let shrunk = Shrunk::new(said, wanted, new.iter().sum());
         *trees = new;
-        Ok(Some(said))
+        Ok(Some(shrunk))
     }
 
     fn prepare(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<u64, Error> {
@@ -466,10 +483,11 @@ mod tests {
     #[test]
     fn the_large_tree_shrinks_before_the_small_one() {
         let mut suite = Walk { du: None, what: What::Made(TREES.to_vec()) };
+        let said = |shrunk: Option<Shrunk>| shrunk.map(|shrunk| shrunk.said);
         assert_eq!(
-            suite.shrink(0.5).unwrap().as_deref(),
+            said(suite.shrink(0.5).unwrap()).as_deref(),
             Some("trees of 4700 and 47650 files instead of 4700 and 100000")
         );
-        assert_eq!(suite.shrink(0.05).unwrap().as_deref(), Some("trees of 2617 files instead of 4700 and 47650"));
+        assert_eq!(said(suite.shrink(0.05).unwrap()).as_deref(), Some("trees of 2617 files instead of 4700 and 47650"));
     }
 }

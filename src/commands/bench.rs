@@ -183,7 +183,7 @@ fn compare_files(args: &BenchArgs, out: &mut dyn Write) -> Result<u8, Error> {
             written.and_then(|()| out.flush()).map_err(Error::Output)?;
         }
         Some(path) => {
-            output::write_file(path, |file| write_comparison(&comparison, &remarks, args.format, false, file))?
+            output::write_file(path, |file| write_comparison(&comparison, &remarks, args.format, false, file))?;
         }
     }
     Ok(EXIT_OK)

@@ -5,6 +5,7 @@ pub mod cached;
 pub mod check;
 pub mod documents;
 pub mod fs;
+pub mod log;
 pub mod move_;
 pub mod output;
 pub mod progress;
@@ -37,6 +38,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Some(Command::Completions(args)) => documents::write_completions(&args, out),
         Some(Command::Man(args)) => documents::write_man(&args, out),
         Some(Command::Worker(args)) => check::work(&args, out),
+        Some(Command::Locate { path }) => fs::locate(&path, out),
         Some(Command::Probe) => serve_stdin(out).map(|()| EXIT_OK).map_err(Error::Output),
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::commands::log::Log;
 use crate::error::printable_text;
 use crate::progress::{Progress, Silent};
 
@@ -19,6 +20,12 @@ const DRAWS_PER_SECOND: u8 = 10;
 pub struct Bars {
     current: Mutex<Option<ProgressBar>>,
     ticking: bool,
+}
+
+/// Returns what shows the phases of a run: lines when `verbose`, else what [`for_terminal`] returns.
+#[must_use]
+pub fn chosen(quiet: bool, verbose: bool) -> Box<dyn Progress> {
+    if verbose { Box::new(Log::new(std::io::stderr())) } else { for_terminal(quiet) }
 }
 
 /// Returns bars where somebody can see them, and silence elsewhere.

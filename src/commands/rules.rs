@@ -40,7 +40,7 @@ struct Line {
 
 fn list(dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8, Error> {
     let rules = RuleSet::load(dirs)?;
-    let lines = lines(&rules, &filesystem_rules(&rules)?);
+    let lines = lines(&rules, &rules.filesystem_rules()?);
     let width = lines.iter().map(|line| line.id.len()).max().unwrap_or(0);
     let counts = lines.iter().map(|line| line.counts.len()).max().unwrap_or(0);
     let write = |line: &Line, out: &mut dyn Write| {
@@ -101,14 +101,6 @@ fn word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn filesystem_rules(rules: &RuleSet) -> Result<FilesystemRuleSet, Error> {
-    let mut filesystem = FilesystemRuleSet::builtin()?;
-    for file in &rules.filesystem {
-        filesystem.prepend(FilesystemRuleSet::from_yaml(&file.name, &file.text)?);
-    }
-    Ok(filesystem)
-}
-
 fn explain(id: &str, dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8, Error> {
     let rules = RuleSet::load(dirs)?;
     let mut files = FilesystemRuleSet::builtin_files();
@@ -117,7 +109,7 @@ fn explain(id: &str, dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8, Error>
     let found: Vec<(&str, String)> =
         files.iter().rev().filter_map(|(name, text)| Some((name.as_str(), as_written(text, id)?))).collect();
     if found.is_empty() {
-        let known: Vec<String> = lines(&rules, &filesystem_rules(&rules)?).into_iter().map(|line| line.id).collect();
+        let known: Vec<String> = lines(&rules, &rules.filesystem_rules()?).into_iter().map(|line| line.id).collect();
         return Err(Error::refused(
             format!("there is no rule `{}`{}", printable_text(id), nearest(id, known.iter().map(String::as_str))),
             "run `rehome rules list` for all of them",
@@ -204,7 +196,7 @@ fn in_rules_of(rules: &RuleSet, names: &[&str]) -> Vec<String> {
 fn test(dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8, Error> {
     let rules = RuleSet::load(dirs)?;
     let outcome = run_examples(&rules);
-    let filesystem = filesystem_rules(&rules)?;
+    let filesystem = rules.filesystem_rules()?;
     let of_mounts = filesystem.failed_examples();
     for it in &outcome.failures {
         writeln!(out, "{} `{}`, example {}: {}", it.kind, it.rule, it.example, it.what).map_err(Error::Output)?;

@@ -12,6 +12,7 @@ use crate::commands::progress;
 use crate::commands::supervise::{Outcome, supervise};
 use crate::error::{EXIT_OK, Error, printable};
 use crate::format;
+use crate::progress::Silent;
 use crate::report::survey::{Finding, Survey, write_finding, write_survey};
 use crate::scan::access::Access;
 use crate::scan::repositories::{Bounds, Found, find};
@@ -135,7 +136,7 @@ fn measure_all(
 /// Checks one repository in a process of its own, which is given up on when its mount hangs.
 fn measure_one(args: &SurveyArgs, repository: &Path, share: Duration, interrupt: &Interrupt) -> Finding {
     let mut command = Command::new("/proc/self/exe");
-    command.args(["__worker", "--quiet", "--budget"]).arg(format!("{}s", share.as_secs_f64()));
+    command.args(["__worker", "--quick", "--quiet", "--budget"]).arg(format!("{}s", share.as_secs_f64()));
     if let Some(target) = &args.target {
         command.arg("--target").arg(target);
     }
@@ -144,7 +145,11 @@ fn measure_one(args: &SurveyArgs, repository: &Path, share: Duration, interrupt:
     }
     command.arg("--").arg(repository);
     let path = repository.to_string_lossy().into_owned();
-    match supervise(&mut command, share + GRACE, interrupt) {
+    let supervised = supervise(&mut command, share + GRACE, interrupt, &Silent).map(|(outcome, rest)| {
+        rest.wait();
+        outcome
+    });
+    match supervised {
         Ok(Outcome::Finished(report) | Outcome::Partial { report: Some(report), .. }) => {
             Finding { path, report: Some(*report), error: None }
         }

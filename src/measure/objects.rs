@@ -19,20 +19,31 @@ const MOST_OBJECT_BYTES: u64 = 1 << 20;
 
 /// One object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Object {
-    id: String,
-    kind: String,
-    data: Vec<u8>,
+pub struct Object {
+    /// Its id, in hex.
+    pub id: String,
+    /// Its type: `commit`, `tree`, `blob`.
+    pub kind: String,
+    /// Its content.
+    pub data: Vec<u8>,
 }
 
 /// A file that HEAD's trees name, as far as they were read.
 pub type HeadFile = (Vec<u8>, String);
 
+/// What was taken over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TakenHead {
+    /// The files that the trees name.
+    pub files: Vec<HeadFile>,
+    /// Seconds that reading the commit and the root tree took, which every `git status` does.
+    pub first_s: f64,
+}
+
 /// Takes over HEAD's commit and those of its trees that the index's cache of trees does not cover.
 ///
-/// While the cache is right, git compares tree ids alone and needs the commit and the root tree. Returns the files
-/// that the trees name, or `None` when there were too many trees or the time was over: then the copy needs a commit
-/// of its own.
+/// While the cache is right, git compares tree ids alone and needs the commit and the root tree. Returns `None` when
+/// there were too many trees or the time was over: then the copy needs a commit of its own.
 ///
 /// # Errors
 ///
@@ -44,11 +55,13 @@ pub fn take_head(
     cached: Option<&Tree>,
     limit: Instant,
     interrupt: &Interrupt,
-) -> Result<Option<Vec<HeadFile>>, Error> {
+) -> Result<Option<TakenHead>, Error> {
     let mut files = Vec::new();
     let mut taken = 0;
     let specs = vec![head.to_owned(), format!("{head}^{{tree}}")];
+    let before = Instant::now();
     let Some(objects) = fetch(place, &specs, limit, interrupt)? else { return Ok(None) };
+    let first_s = before.elapsed().as_secs_f64();
     let [commit, root] = &objects[..] else { return Ok(None) };
     store(copy.dir(), commit)?;
     let mut level = vec![(Vec::new(), root.clone(), cached)];
@@ -72,7 +85,7 @@ pub fn take_head(
         }
         level = below.into_iter().zip(objects).map(|((path, _, cached), tree)| (path, tree, cached)).collect();
     }
-    Ok(Some(files))
+    Ok(Some(TakenHead { files, first_s }))
 }
 
 /// Lists the subtrees of a tree that git will read, and the files that it names.
@@ -191,7 +204,11 @@ fn parse_batch(mut output: &[u8]) -> Option<Vec<Object>> {
 }
 
 /// Writes a loose object below a git dir.
-fn store(git_dir: &Path, object: &Object) -> Result<(), Error> {
+///
+/// # Errors
+///
+/// [`Error::Io`] when it cannot be written.
+pub fn store(git_dir: &Path, object: &Object) -> Result<(), Error> {
     let (Some(dir), Some(name)) = (object.id.get(..2), object.id.get(2..)) else { return Ok(()) };
     let dir = git_dir.join("objects").join(dir);
     fs::create_dir_all(&dir).map_err(|e| Error::io("create", &dir, e))?;

@@ -162,6 +162,14 @@ impl RawIndex {
         (self.entries.get(number).map(|entry| self.name(entry)) == Some(path)).then_some(number)
     }
 
+    /// Returns whether an entry is below this directory.
+    #[must_use]
+    pub fn holds_below(&self, dir: &[u8]) -> bool {
+        let with_slash = [dir, b"/"].concat();
+        let number = self.entries.partition_point(|entry| self.name(entry) < with_slash.as_slice());
+        self.entries.get(number).is_some_and(|entry| self.name(entry).starts_with(&with_slash))
+    }
+
     /// Returns an entry's stat data.
     #[must_use]
     pub fn stat(&self, bytes: &[u8], entry: &RawEntry) -> EntryStat {
@@ -221,24 +229,24 @@ impl RawIndex {
         self.hash
     }
 
-    /// Returns whether the file has an extension of this signature (`TREE`, `UNTR`, ...).
+    /// Returns the content of an extension (`TREE`, `UNTR`, ...); `None` when the file has none of this signature.
     #[must_use]
-    pub fn has_extension(&self, bytes: &[u8], signature: [u8; 4]) -> bool {
-        let end = bytes.len().saturating_sub(self.hash.len_in_bytes());
+    pub fn extension<'a>(&self, bytes: &'a [u8], signature: [u8; 4]) -> Option<&'a [u8]> {
+        let end = bytes.len().checked_sub(self.hash.len_in_bytes())?;
         let mut at = self.extensions;
         while at + 8 <= end {
+            let length = read_u32(bytes, at + 4)? as usize;
             if bytes.get(at..at + 4) == Some(&signature[..]) {
-                return true;
+                return bytes.get(at + 8..at + 8 + length);
             }
-            let Some(length) = read_u32(bytes, at + 4) else { return false };
-            at += 8 + length as usize;
+            at += 8 + length;
         }
-        false
+        None
     }
 
-    /// Returns an index with the first `count` entries alone and without extensions, its trailer included.
+    /// Returns an index with the first `count` entries alone and at most one extension, its trailer included.
     #[must_use]
-    pub fn truncated(&self, bytes: &[u8], count: usize) -> Vec<u8> {
+    pub fn truncated(&self, bytes: &[u8], count: usize, extension: Option<([u8; 4], &[u8])>) -> Vec<u8> {
         let end = match count.checked_sub(1) {
             None => HEADER,
             Some(last) => self.entries.get(last).map_or(self.extensions, |entry| entry.end as usize),
@@ -247,6 +255,11 @@ impl RawIndex {
         let count = u32::try_from(count.min(self.entries.len())).unwrap_or(u32::MAX);
         if let Some(place) = cut.get_mut(8..HEADER) {
             place.copy_from_slice(&count.to_be_bytes());
+        }
+        if let Some((signature, data)) = extension {
+            cut.extend_from_slice(&signature);
+            cut.extend_from_slice(&u32::try_from(data.len()).unwrap_or(u32::MAX).to_be_bytes());
+            cut.extend_from_slice(data);
         }
         cut.extend(std::iter::repeat_n(0, self.hash.len_in_bytes()));
         self.seal(&mut cut);

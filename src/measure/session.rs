@@ -33,6 +33,10 @@ const SKELETON_SHARE: f64 = 0.3;
 const WORKLOAD_SHARE: f64 = 0.08;
 /// Longest time for the skeleton in seconds: the copy's time is the small one, so a part of it will do.
 const SKELETON_MOST_S: f64 = 3.0;
+/// Share of the budget that a workload needs to be worth starting.
+const FEWEST_SHARE: f64 = 0.02;
+/// How long after the deadline an answer may still come: a mount this slow counts as hung.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// What a run on a repository that is already native may take, in seconds: it is run by scripts and prompts.
 const NATIVE_BUDGET: Duration = Duration::from_millis(600);
 
@@ -109,6 +113,8 @@ pub struct Outcome {
     pub copy: Option<CopyFacts>,
     /// Keeps the temporary data; dropping it removes them, which may wait until the report is printed.
     pub run_dir: Option<RunDir>,
+    /// Keeps the full copy that the user's own commands ran in; as [`Self::run_dir`].
+    pub own_copy: Option<RunDir>,
 }
 
 /// Why a run ended early.
@@ -241,11 +247,18 @@ impl Session<'_> {
                 None => self.note("git was not found on PATH, so `git status` was not measured"),
             }
         }
-        if self.wants(Workload::Stat) {
-            self.stat(copy.as_ref())?;
-        }
-        if self.wants(Workload::Walk) {
-            self.walk(copy.as_ref())?;
+        for workload in [Workload::Stat, Workload::Walk] {
+            if !self.wants(workload) {
+                continue;
+            }
+            if self.is_late() {
+                self.note("the budget was used up before every workload was measured; give more with `--budget`");
+                break;
+            }
+            match workload {
+                Workload::Stat => self.stat(copy.as_ref())?,
+                _ => self.walk(copy.as_ref())?,
+            }
         }
         Ok(())
     }
@@ -259,9 +272,16 @@ impl Session<'_> {
         self.outcome.notes.push(text.into());
     }
 
-    /// Asks the probe; it is given up at the deadline.
+    /// Asks the probe; it is given up when it is still silent some time after the deadline.
+    ///
+    /// What is asked stops by itself at the deadline, but for the one call that is under way.
     pub(crate) fn ask(&mut self, ask: &Ask) -> Result<Answer, Halt> {
-        Ok(self.probe.ask(ask, self.deadline, self.interrupt)?)
+        Ok(self.probe.ask(ask, self.deadline + PATIENCE, self.interrupt)?)
+    }
+
+    /// Returns whether the budget is used up, so that a further workload would not end in time.
+    pub(crate) fn is_late(&self) -> bool {
+        self.share_s(1.0) < self.request.budget.as_secs_f64() * FEWEST_SHARE
     }
 
     /// Returns seconds of a share of the budget, or of what is left if that is less.
@@ -355,7 +375,14 @@ impl Session<'_> {
         let mut copy = CopySide::build(self, &run_dir, stop)?;
         copy.take_contents(self)?;
         if let Some(place) = place {
-            copy.add_git(self, place, &run_dir)?;
+            copy.add_git(self, place)?;
+        }
+        if !copy.facts.is_whole {
+            self.note(format!(
+                "the copy holds {} of {} files, as many as could be made in time; its figures are scaled up",
+                copy.facts.files,
+                self.files.paths.len()
+            ));
         }
         copy.facts.build_s = started.elapsed().as_secs_f64();
         self.outcome.copy = Some(copy.facts.clone());

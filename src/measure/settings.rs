@@ -2,6 +2,8 @@
 
 use gix::bstr::{BString, ByteSlice};
 
+use serde::{Deserialize, Serialize};
+
 use crate::scan::RepoProfile;
 
 /// Keys that may reach git: each only switches a behaviour or names a file of patterns, none names a program.
@@ -36,7 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// What `status.showUntrackedFiles` asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Untracked {
     /// Do not look for untracked files.
     No,

@@ -3,6 +3,8 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use crate::measure::copy_side::CopySide;
 use crate::measure::porcelain;
 use crate::measure::probe::server::{choose, choose_dirs, latency, sizes};
@@ -147,6 +149,11 @@ pub(crate) fn at_least(seconds: f64) -> Sample {
     }
 }
 
+/// Returns whether an error number says that there is no such file: one that the user deleted is no fault of the mount.
+fn is_absence(errno: i32) -> bool {
+    [Errno::NOENT, Errno::NOTDIR].iter().any(|absence| absence.raw_os_error() == errno)
+}
+
 /// Returns how many items fit into a share of the budget, at least [`FEWEST`].
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "negative and huge values are clamped")]
 fn affordable(share_s: f64, item_s: f64, all: usize) -> usize {
@@ -164,7 +171,7 @@ impl Session<'_> {
         let count = affordable(share_s, self.calibration.mean_s, within);
         let warm_up = self.place_stat(count, within, &[], false)?.0;
         let mut sides = Sides::new("stat");
-        sides.failed = Some(warm_up.failed.len() as u64);
+        sides.failed = Some(warm_up.failed.iter().filter(|(_, errno)| !is_absence(*errno)).count() as u64);
         let leave_out: Vec<u32> = warm_up.failed.iter().map(|(number, _)| *number).chain(warm_up.odd).collect();
         let list = choose(&self.files.paths[..within], count, &leave_out);
         sides.operations = Some(list.len() as u64);
@@ -213,10 +220,15 @@ impl Session<'_> {
         times_each: bool,
     ) -> Result<(Pass, Option<Latency>), Halt> {
         let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let limit_s = self.share_s(1.0);
+        let limit_s = self.pass_limit_s();
         let leave_out = leave_out.to_vec();
         let ask = Ask::Stat { count: number(count), within: number(within), leave_out, times_each, limit_s };
         self.passed(&ask)
+    }
+
+    /// Returns how long one pass may take: it is planned to take a seventh of the share, and may take the whole.
+    fn pass_limit_s(&self) -> f64 {
+        self.workload_share_s()
     }
 
     fn passed(&mut self, ask: &Ask) -> Result<(Pass, Option<Latency>), Halt> {
@@ -243,7 +255,7 @@ impl Session<'_> {
         #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
         let calls = self.files.paths.len() as f64 / self.files.dirs.len() as f64 + CALLS_A_DIRECTORY;
         let count = affordable(share_s, self.calibration.mean_s * calls, self.files.dirs.len());
-        let ask = Ask::Walk { count: u32::try_from(count).unwrap_or(u32::MAX), limit_s: self.share_s(1.0) };
+        let ask = Ask::Walk { count: u32::try_from(count).unwrap_or(u32::MAX), limit_s: self.pass_limit_s() };
         let list = choose_dirs(&self.files, count);
         let warm_up = self.passed(&ask)?.0;
         let mut sides = Sides::new("walk");

@@ -18,6 +18,7 @@ mod place;
 mod plan;
 mod pool;
 mod preflight;
+mod proof;
 mod rebuildable;
 mod repair;
 mod run;
@@ -34,7 +35,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, printable};
 use crate::migrate::fsys::Kind;
-use crate::migrate::inventory::{Inventory, Source};
+use crate::migrate::inventory::{Inventory, Look, Source};
 use crate::migrate::place::Place;
 use crate::migrate::pool::Tuner;
 use crate::migrate::select::{Selection, Tracked};
@@ -44,7 +45,7 @@ use crate::scan::{RepoProfile, config};
 use crate::signals::Interrupt;
 
 pub use plan::{Blocker, Moved, OutsidePointer, Plan, Request, SCHEMA_VERSION, Verified};
-pub use rebuildable::{LeftOut, Rebuildable};
+pub use rebuildable::LeftOut;
 pub use repair::Repair;
 pub use run::{execute, finished_before};
 pub use script::script;
@@ -98,7 +99,7 @@ pub fn prepare<'a>(
     };
     let tuner = Tuner::default();
     progress.begin("looking at the source", None);
-    let inventory = inventory::walk(&source, &selection, &tuner, cancel, progress);
+    let inventory = inventory::walk(&source, &selection, &tuner, cancel, progress, Look::First);
     progress.end();
     let inventory = inventory?;
     let free_bytes = free_bytes(request, ground)?;
@@ -125,7 +126,7 @@ pub fn prepare<'a>(
         links_outside: links_outside(&inventory, &spellings),
         blockers,
         repairs: expected_repairs(profile, modes_are_real),
-        notes: notes(profile, &inventory),
+        notes: notes(profile, &inventory).into_iter().chain(request.notes.iter().cloned()).collect(),
     };
     let owners_are_real = from.class == crate::facts::FilesystemClass::LocalNative;
     Ok(Prepared {

@@ -153,13 +153,15 @@ pub struct Request {
     /// Filesystem types that the destination may have; empty for what suits the direction.
     pub target_fs: Vec<String>,
     /// Rules for directories that can be made again.
-    pub rebuildable: Vec<crate::migrate::rebuildable::Rebuildable>,
+    pub rebuildable: Vec<crate::rules::kinds::RebuildableRule>,
     /// The source's place, where the mount table was asked.
     pub site: Option<crate::facts::Site>,
     /// The destination's place, where the mount table was asked.
     pub target: Option<crate::facts::Target>,
     /// Blockers that the caller knows of (hazard rules).
     pub blockers: Vec<Blocker>,
+    /// What the caller found that the user should know.
+    pub notes: Vec<String>,
     /// The git program.
     pub git: PathBuf,
     /// The user's home, in which pointers to the old place are looked for.

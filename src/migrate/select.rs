@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::migrate::ignored::IgnoreChain;
-use crate::migrate::rebuildable::{LeftOut, Rebuildable};
+use crate::migrate::rebuildable::{LeftOut, named_by};
+use crate::rules::kinds::RebuildableRule;
 use crate::scan::RepoProfile;
 
 /// How much of the repository is copied.
@@ -68,7 +69,7 @@ impl Tracked {
 #[derive(Debug)]
 pub(super) struct Selection<'a> {
     pub(super) scope: Scope,
-    pub(super) rules: &'a [Rebuildable],
+    pub(super) rules: &'a [RebuildableRule],
     pub(super) tracked: Tracked,
     /// The git dir relative to the root; empty for a bare repository.
     pub(super) git_dir: PathBuf,
@@ -105,16 +106,6 @@ impl Selection<'_> {
         if self.scope == Scope::All || self.is_git_data(path) || !chain.is_ignored() {
             return None;
         }
-        let name = path.file_name()?;
-        let rule = self.rules.iter().find(|rule| rule.names(name, beside))?;
-        if self.tracked.has_below(path) {
-            return None;
-        }
-        Some(LeftOut {
-            path: crate::error::printable(path),
-            rule: rule.id.clone(),
-            restore: rule.command(beside),
-            raw: path.to_path_buf(),
-        })
+        named_by(self.rules, path, beside).filter(|_| !self.tracked.has_below(path))
     }
 }

@@ -12,7 +12,7 @@ use super::{Report, words};
 use crate::advise::Verdict;
 use crate::error::printable_text;
 use crate::format;
-use crate::measure::Measurement;
+use crate::measure::{Measurement, Method};
 
 /// Where the table begins.
 const INDENT: usize = 2;
@@ -55,9 +55,20 @@ impl Finding {
     }
 
     /// Returns what moving would save at each `git status`, in seconds; `None` when that is not known.
+    ///
+    /// Where the one in place did not end in time, it is what was saved until then at the least.
     #[must_use]
     pub fn saved_s(&self) -> Option<f64> {
-        self.git_status()?.saved_s.filter(|saved_s| saved_s.is_finite())
+        let measured = self.git_status()?;
+        let bound = || {
+            let copy = measured.in_copy.as_ref().filter(|_| self.is_bound())?;
+            Some(measured.in_place.median - copy.median)
+        };
+        measured.saved_s.or_else(bound).filter(|saved_s| saved_s.is_finite())
+    }
+
+    fn is_bound(&self) -> bool {
+        self.git_status().is_some_and(|measured| measured.in_place.method == Method::AtLeast)
     }
 
     fn verdict(&self) -> Option<Verdict> {
@@ -151,8 +162,11 @@ fn row(finding: &Finding) -> [String; 6] {
         None if finding.error.is_some() => "failed",
         None => "none",
     };
-    let saved = finding.saved_s().map(format::seconds).unwrap_or_default();
-    [saved, here, there, speedup.unwrap_or_default(), advice.to_owned(), finding.path.clone()]
+    let saved = finding.saved_s().map(|saved_s| match finding.is_bound() {
+        true => format!("at least {}", format::seconds(saved_s)),
+        false => format::seconds(saved_s),
+    });
+    [saved.unwrap_or_default(), here, there, speedup.unwrap_or_default(), advice.to_owned(), finding.path.clone()]
 }
 
 fn write_sum(page: &mut Page<'_>, survey: &Survey) -> io::Result<()> {
@@ -208,6 +222,21 @@ mod tests {
         let text = text(&survey());
         let at = |name: &str| text.find(&format!("/mnt/c/src/{name}\n")).unwrap_or_else(|| panic!("no {name}: {text}"));
         assert!(at("monorepo") < at("shop") && at("shop") < at("broken") && at("broken") < at("tools"), "{text}");
+    }
+
+    #[test]
+    fn what_did_not_end_in_time_is_ranked_by_what_it_saves_at_the_least() {
+        let mut bound = sample::moving();
+        let git_status = &mut bound.measurements[1];
+        git_status.in_place.method = Method::AtLeast;
+        git_status.in_place.median = 9.0;
+        (git_status.saved_s, git_status.speedup) = (None, None);
+        let mut survey = survey();
+        survey.findings.push(finding("/mnt/c/src/bound", bound));
+        let text = text(&survey);
+        let at = |name: &str| text.find(&format!("/mnt/c/src/{name}\n")).unwrap();
+        assert!(at("monorepo") < at("bound") && at("bound") < at("shop"), "{text}");
+        assert!(text.contains("at least 9.0 s"), "{text}");
     }
 
     #[test]

@@ -16,6 +16,9 @@ use crate::slow_mount::{Call, Options, SlowMount, available};
 /// Ends a test that would otherwise wait for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Something that happens to a file.
+type Change = fn(&Path);
+
 /// A repository of some hundred files, so that there is a middle of the copy.
 fn large() -> Ground {
     let ground = Ground::furnished();
@@ -200,7 +203,6 @@ fn a_file_that_changes_grows_shrinks_or_vanishes_meanwhile_is_copied_as_it_is_in
     if !available("a_file_that_changes_grows_shrinks_or_vanishes_meanwhile_is_copied_as_it_is_in_the_end") {
         return;
     }
-    type Change = fn(&Path);
     let changes: [(&str, Change); 5] = [
         ("changes", |path| fs::write(path, "5\n".repeat(50).replace('5', "x")).unwrap()),
         ("grows", |path| fs::write(path, "longer\n".repeat(5000)).unwrap()),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -182,9 +184,9 @@ pub(crate) fn picture(root: &Path) -> BTreeMap<PathBuf, String> {
             if found.is_dir() {
                 open.push(path.clone());
             } else if found.is_symlink() {
-                line += &format!(" -> {}", fs::read_link(&full).unwrap().display());
+                write!(line, " -> {}", fs::read_link(&full).unwrap().display()).unwrap();
             } else if found.is_file() {
-                line += &format!(" {} {}", found.len(), blake3::hash(&fs::read(&full).unwrap()));
+                write!(line, " {} {}", found.len(), blake3::hash(&fs::read(&full).unwrap())).unwrap();
             }
             seen.insert(path, line);
         }
@@ -212,7 +214,8 @@ pub(crate) fn os(bytes: &[u8]) -> &OsStr {
 /// Returns whether the test can run; a test that cannot says so, and fails where everything is required.
 pub(crate) fn can(test: &str, what: &str, is_possible: bool) -> bool {
     if !is_possible {
-        eprintln!("SKIPPED {test}: needs {what}");
+        // Past the test harness's capture, which hides what a passing test prints.
+        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: needs {what}");
         assert!(std::env::var_os("REHOME_REQUIRE_ALL").is_none_or(|value| value != "1"), "{test} needs {what}");
     }
     is_possible

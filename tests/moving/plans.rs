@@ -5,6 +5,9 @@ use std::process::Command;
 
 use crate::ground::{Ground, REHOME, partial, picture, text};
 
+/// Its name, how it is made, and what is said about it.
+type Trouble = (&'static str, fn(&Ground), &'static str, &'static str);
+
 #[test]
 fn a_dry_run_shows_the_plan_and_changes_nothing() {
     let ground = Ground::furnished();
@@ -32,7 +35,6 @@ fn without_a_terminal_it_neither_asks_nor_begins() {
 
 #[test]
 fn whatever_must_be_solved_first_is_named_with_what_to_do() {
-    type Trouble = (&'static str, fn(&Ground), &'static str, &'static str);
     let troubles: [Trouble; 8] = [
         ("merge", |g| g.write("src/.git/MERGE_HEAD", "0"), "a merge is in progress", "git merge --abort"),
         ("rebase", |g| fs::create_dir(g.path("src/.git/rebase-merge")).unwrap(), "a rebase is", "git rebase --abort"),

@@ -49,7 +49,7 @@ pub(crate) struct Run {
 impl World {
     pub(crate) fn new() -> World {
         let dir = tempfile::Builder::new().prefix("world-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        for name in ["home", "cache", "tmp", "ground", "marks"] {
+        for name in ["home", "cache", "state", "tmp", "ground", "marks"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
         World { dir, path: std::env::var_os("PATH").unwrap() }
@@ -83,6 +83,7 @@ impl World {
             .env("PATH", &self.path)
             .env("HOME", self.home())
             .env("XDG_CACHE_HOME", self.dir.path().join("cache"))
+            .env("XDG_STATE_HOME", self.dir.path().join("state"))
             .env("TMPDIR", self.dir.path().join("tmp"))
             .env("LC_ALL", "C")
             .env(MARK, self.dir.path())
@@ -97,10 +98,10 @@ impl World {
         command
     }
 
-    /// Prepares `rehome check` of a place with a short budget.
-    pub(crate) fn check(&self, place: &Path, options: &[&str]) -> Command {
-        let mut command = self.rehome(["check"]);
-        command.arg(place).args(["--budget", "1s"]).args(options);
+    /// Prepares `rehome check` of a place.
+    pub(crate) fn check(&self, place: &Path, budget: &str, options: &[&str]) -> Command {
+        let mut command = self.rehome(["check", "--budget", budget]);
+        command.arg(place).args(options);
         command
     }
 
@@ -153,22 +154,24 @@ impl World {
         })
     }
 
-    /// Returns what a run left outside the repository: files and directories in home, cache and temporary directory,
-    /// `expected` paths and what is below them left out.
-    pub(crate) fn leftovers(&self, expected: &[&str]) -> Vec<PathBuf> {
+    /// Returns what a run left outside the repository: everything in home, cache and temporary directory but the
+    /// program's own empty directory in the cache, and everything in the state directory but saved answers.
+    pub(crate) fn leftovers(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
-        let mut open: Vec<PathBuf> = ["home", "cache", "tmp"].map(PathBuf::from).to_vec();
+        let mut open: Vec<PathBuf> = ["home", "cache", "state", "tmp"].map(PathBuf::from).to_vec();
         while let Some(dir) = open.pop() {
-            for entry in fs::read_dir(self.dir.path().join(&dir)).unwrap() {
-                let entry = entry.unwrap();
+            // What is being removed while one looks is no leftover.
+            for entry in fs::read_dir(self.dir.path().join(&dir)).into_iter().flatten().flatten() {
                 let path = dir.join(entry.file_name());
-                if expected.iter().any(|known| path == Path::new(known)) {
-                    continue;
-                }
-                if entry.file_type().unwrap().is_dir() {
+                let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                if is_dir {
                     open.push(path.clone());
                 }
-                found.push(path);
+                let is_saved_answer = path.starts_with("state/rehome")
+                    && (is_dir || path.extension().is_some_and(|extension| extension == "json"));
+                if !is_saved_answer && path != Path::new("cache/rehome") {
+                    found.push(path);
+                }
             }
         }
         found.sort();

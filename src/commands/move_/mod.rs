@@ -1,5 +1,6 @@
 //! `rehome move`: shows the plan, asks, carries it out, says what is to be done after.
 
+mod hazards;
 mod text;
 
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -12,7 +13,7 @@ use crate::cli::{MoveArgs, PlainFormat};
 use crate::commands::progress;
 use crate::error::{EXIT_OK, Error, printable};
 use crate::facts::Target;
-use crate::migrate::{self, Moved, Plan, Rebuildable, Request, SCHEMA_VERSION, Scope};
+use crate::migrate::{self, Moved, Plan, Request, SCHEMA_VERSION, Scope};
 use crate::rules::RuleSet;
 use crate::scan::access::Access;
 use crate::scan::filesystem::rules::FilesystemRuleSet;
@@ -55,13 +56,21 @@ pub fn run(args: &MoveArgs, out: &mut dyn Write) -> Result<u8, Error> {
     let system = System::live(FilesystemRuleSet::builtin()?)?;
     let given = args.source.clone().unwrap_or_else(|| PathBuf::from("."));
     let access = Access::default();
-    let profile = scan(&system.resolve_spelling(&given)?, &access)?;
+    let path = system.resolve_spelling(&given)?;
+    let profile = scan(&path, &access).map_err(|error| system.explain(&path, error))?;
     let location = system.locate(&profile.worktree)?;
     let destination = destination(args, &system, &location, &profile.worktree)?;
     if let Some(moved) = migrate::finished_before(&destination) {
         return finish(args, None, moved, out);
     }
-    let request = request(args, &system, &location, destination)?;
+    let mut request = request(args, &system, &location, destination)?;
+    if let Some(target) = &request.target {
+        let rules = RuleSet::load(&args.rules)?;
+        let hazards = hazards::ask(&rules, &system, &profile, &location.site, target, &access);
+        request.blockers = hazards.blockers;
+        request.notes = hazards.notes;
+        request.rebuildable = rules.rebuildable().to_vec();
+    }
     let progress = progress::for_terminal(args.quiet);
     let prepared = migrate::prepare(&profile, &request, &interrupt, progress.as_ref())?;
     let plan = prepared.plan.clone();
@@ -124,12 +133,11 @@ fn destination(args: &MoveArgs, system: &System, location: &Location, worktree: 
 fn request(args: &MoveArgs, system: &System, location: &Location, destination: PathBuf) -> Result<Request, Error> {
     let chosen = choose_target(system, &TargetRequest::new(Some(&destination), &args.target_fs, None));
     // The direction decides what suits; here only what is known about the place is wanted.
-    let target = match chosen {
-        Ok(target) => Some(target),
-        Err(_) => {
-            let site = system.locate_nearest(&destination)?.site;
-            Some(Target { site, free_bytes: None, host_free_bytes: None })
-        }
+    let target = if let Ok(target) = chosen {
+        target
+    } else {
+        let site = system.locate_nearest(&destination)?.site;
+        Target { site, free_bytes: None, host_free_bytes: None }
     };
     let scope = match (args.all, args.only_tracked) {
         (true, _) => Scope::All,
@@ -144,10 +152,11 @@ fn request(args: &MoveArgs, system: &System, location: &Location, destination: P
         scope,
         to_windows: args.to_windows,
         target_fs: args.target_fs.clone(),
-        rebuildable: Rebuildable::of_rules(RuleSet::load(&[])?.rebuildable())?,
+        rebuildable: Vec::new(),
         site: Some(location.site.clone()),
-        target,
+        target: Some(target),
         blockers: Vec::new(),
+        notes: Vec::new(),
         git: PathBuf::from(git.path),
         home: etcetera::home_dir().ok(),
     })

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::error::printable_text;
 use crate::format::{bytes, count, counted, seconds};
-use crate::migrate::{MAX_NAMED, Moved, Plan, Scope};
+use crate::migrate::{LeftOut, MAX_NAMED, Moved, Plan, Scope};
 
 /// Writes what a move would do.
 pub(super) fn write_plan(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
@@ -28,7 +28,7 @@ pub(super) fn write_plan(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     if plan.continues {
         writeln!(out, "  continues  an interrupted copy in {}", plan.partial)?;
     }
-    list(out, "Left out", plan.left_out.iter().map(|one| format!("{}   restore: {}", one.path, one.restore)))?;
+    list(out, "Left out", plan.left_out.iter().map(|one| restored(one, "restore: ")))?;
     list(out, "Links that lead out", plan.links_outside.iter().cloned())?;
     list(out, "Made right for the new side", plan.repairs.iter().cloned())?;
     list(out, "Good to know", plan.notes.iter().map(|note| printable_text(note)))?;
@@ -58,11 +58,18 @@ pub(super) fn write_moved(moved: &Moved, out: &mut dyn Write) -> io::Result<()> 
     for repair in &moved.repairs {
         list(out, &format!("Repaired: {}", repair.say), repair.paths.iter().cloned())?;
     }
-    list(out, "To restore", moved.left_out.iter().map(|one| format!("{}   {}", one.path, one.restore)))?;
+    list(out, "To restore", moved.left_out.iter().map(|one| restored(one, "")))?;
     let outside = moved.outside.iter().map(|one| format!("{} ({})   {}", one.path, one.kind, one.fix));
     list(out, "Still points to the old place", outside)?;
     list(out, "Good to know", moved.notes.iter().map(|note| printable_text(note)))?;
     write_after(moved, out)
+}
+
+fn restored(left_out: &LeftOut, word: &str) -> String {
+    match left_out.restore.as_str() {
+        "" => format!("{}   made again when it is needed", left_out.path),
+        command => format!("{}   {word}{}", left_out.path, printable_text(command)),
+    }
 }
 
 fn write_verified(moved: &Moved, out: &mut dyn Write) -> io::Result<()> {

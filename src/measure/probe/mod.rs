@@ -6,12 +6,18 @@
 pub mod client;
 pub mod copy;
 pub mod fixed;
+pub mod preload;
 pub mod server;
+pub mod stale;
+pub mod untracked;
 
 use serde::{Deserialize, Serialize};
 
 use crate::measure::Latency;
 use crate::measure::dirty::StatRules;
+use crate::measure::model::Part;
+use crate::measure::probe::stale::Stale;
+use crate::measure::settings::Untracked;
 use crate::measure::sweep::Pass;
 
 /// A path as bytes; JSON has no other way to keep one that is no UTF-8.
@@ -73,6 +79,35 @@ pub enum Ask {
         /// Seconds after which to stop.
         limit_s: f64,
     },
+    /// Sample git's preload and predict the whole.
+    Preload {
+        /// Seconds.
+        limit_s: f64,
+        /// Whether git stats entries in several threads.
+        preloads: bool,
+    },
+    /// Sample git's search for untracked files and predict the whole.
+    Untracked {
+        /// Seconds.
+        limit_s: f64,
+        /// The user's `status.showUntrackedFiles`.
+        mode: Untracked,
+        /// Whether the index has a valid untracked cache.
+        has_cache: bool,
+        /// The skeleton, for every tracked `.gitignore`.
+        skeleton: Option<PathBytes>,
+        /// Text of `info/exclude`.
+        exclude: Option<Vec<u8>>,
+        /// The user's own exclude file.
+        excludes_file: Option<PathBytes>,
+    },
+    /// Sample entries that make git read files.
+    Stale {
+        /// Seconds.
+        limit_s: f64,
+        /// The index file's modification time, in seconds since the epoch.
+        index_mtime_s: i64,
+    },
     /// Do once what git does in the git dir before and after it looks at the worktree.
     Fixed,
 }
@@ -100,6 +135,10 @@ pub enum Answer {
         /// Calls that were made.
         calls: u64,
     },
+    /// Result of [`Ask::Preload`] and [`Ask::Untracked`].
+    Part(Part),
+    /// Result of [`Ask::Stale`].
+    Stale(Stale),
     /// The request failed as a whole; a sentence without the path.
     Failed(String),
 }

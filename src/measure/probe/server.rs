@@ -12,8 +12,9 @@ use rustix::fs::{AtFlags, statat};
 use crate::measure::Latency;
 use crate::measure::dirty::{Match, compare};
 use crate::measure::files::{Files, spread};
-use crate::measure::probe::{Answer, Ask, Calibration, Setup, copy, fixed};
+use crate::measure::probe::{Answer, Ask, Calibration, Setup, copy, fixed, preload, stale, untracked};
 use crate::measure::raw_index::RawIndex;
+use crate::measure::shape::Shape;
 use crate::measure::skeleton::open_dir;
 use crate::measure::stats;
 use crate::measure::sweep::{Stop, stat_pass, walk_pass};
@@ -81,7 +82,7 @@ struct State {
 
 impl State {
     fn open(setup: &Setup) -> Result<Self, String> {
-        let path = |bytes: &[u8]| Path::new(OsStr::from_bytes(bytes)).to_owned();
+        let path = |bytes: &[u8]| path_of(bytes).to_owned();
         let bytes = std::fs::read(path(&setup.index)).map_err(|e| format!("cannot read the copied index: {e}"))?;
         let hash = if setup.is_sha256 { gix::hash::Kind::Sha256 } else { gix::hash::Kind::Sha1 };
         let index = RawIndex::parse(&bytes, hash).map_err(|e| e.to_string())?;
@@ -135,10 +136,36 @@ impl State {
                 Answer::Passed { pass, latency: None }
             }
             Ask::Copy { paths, into, limit_s } => {
-                let into = open_dir(Path::new(OsStr::from_bytes(&into)))
-                    .map_err(|e| format!("cannot open the skeleton: {e}"))?;
+                let into = open_dir(path_of(&into)).map_err(|e| format!("cannot open the skeleton: {e}"))?;
                 Answer::Copied(copy::copy(self.worktree.as_fd(), into.as_fd(), &paths, self.stop_after(limit_s)))
             }
+            Ask::Preload { limit_s, preloads } => {
+                let shape = Shape::of(&self.index, preloads);
+                let limit = Duration::try_from_secs_f64(limit_s).unwrap_or_default();
+                Answer::Part(preload::sample(self.worktree.as_fd(), &self.index, &shape, limit))
+            }
+            Ask::Untracked { limit_s, mode, has_cache, skeleton, exclude, excludes_file } => {
+                let search = untracked::Search {
+                    worktree: self.worktree.as_fd(),
+                    index: &self.index,
+                    files: &self.files,
+                    mode,
+                    has_cache,
+                    skeleton: skeleton.as_deref().map(path_of),
+                    exclude: exclude.as_deref(),
+                    excludes_file: excludes_file.as_deref().map(path_of),
+                };
+                Answer::Part(untracked::sample(search, Duration::try_from_secs_f64(limit_s).unwrap_or_default()))
+            }
+            Ask::Stale { limit_s, index_mtime_s } => Answer::Stale(stale::sample(
+                self.worktree.as_fd(),
+                &self.index,
+                &self.bytes,
+                &self.files,
+                self.setup.rules,
+                index_mtime_s,
+                self.stop_after(limit_s),
+            )),
             Ask::Fixed => {
                 let worktree = self.worktree.as_fd();
                 let (elapsed_s, calls) =
@@ -177,6 +204,10 @@ impl State {
         }
         result
     }
+}
+
+fn path_of(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
 }
 
 /// Returns the sizes that the index records, by entry number.

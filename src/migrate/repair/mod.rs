@@ -103,6 +103,14 @@ impl Repairer<'_> {
         if !self.modes_are_real && self.new_side.modes {
             self.modes(inventory, units)?;
         }
+        if !self.new_side.symlinks {
+            let links = inventory.entries.iter().filter(|entry| entry.target.is_some()).map(|entry| entry.path.clone());
+            let say = "links written as small text files, as git does on a filesystem without links";
+            self.report(Repair::new("links-as-text", say, links.collect::<Vec<_>>()));
+        }
+        if self.modes_are_real && !self.new_side.modes {
+            self.notes.push("the new filesystem holds no executable bits; git keeps those of the index".to_owned());
+        }
         self.name_what_stays(inventory)
     }
 }

@@ -35,6 +35,9 @@ impl Repairer<'_> {
             repaired.push(file);
         }
         let path = unit.git_dir.join("config");
+        if !self.tree().join(&path).symlink_metadata().is_ok_and(|found| found.is_file()) {
+            return Ok(());
+        }
         let configured = own_file(&self.tree().join(&path))?.string("core.worktree").map(|value| value.to_string());
         if configured.as_deref().is_some_and(is_absolute) {
             let way = relative(&unit.git_dir, &unit.worktree);
@@ -110,7 +113,7 @@ impl Repairer<'_> {
             let objects = entry.path.parent().and_then(Path::parent).unwrap_or(Path::new(""));
             let text = std::fs::read_to_string(self.tree().join(&entry.path)).unwrap_or_default();
             let lines: Vec<String> = text.lines().map(|line| self.alternate(line, objects)).collect();
-            let rewritten = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            let rewritten = lines.iter().fold(String::new(), |text, line| text + line + "\n");
             if rewritten != text {
                 self.rewrite(&entry.path, rewritten.as_bytes())?;
                 repaired.push(entry.path.clone());

@@ -40,7 +40,8 @@ impl Repairer<'_> {
 
     /// Returns the keys of one file that have to change, with their new value.
     fn wanted_settings(&self, git_dir: &Path, path: &Path) -> Result<Vec<(&'static str, Option<&'static str>)>, Error> {
-        if !self.tree().join(path).is_file() {
+        // A link may lead out of the copy, and into the source: what it names is not ours to change.
+        if !self.tree().join(path).symlink_metadata().is_ok_and(|found| found.is_file()) {
             return Ok(Vec::new());
         }
         let own = own_file(&self.tree().join(path))?;
@@ -64,17 +65,17 @@ impl Repairer<'_> {
         if get("core.precomposeUnicode") == Some(true) && !cfg!(target_os = "macos") {
             wanted.push(("core.precomposeUnicode", None));
         }
-        if let Some(value) = self.wanted_worktree(git_dir, &own) {
-            wanted.push(("core.worktree", value));
+        if self.names_the_source(git_dir, &own) {
+            wanted.push(("core.worktree", None));
         }
         Ok(wanted)
     }
 
     /// `core.worktree` of the main git dir, where it names the source itself, is what git assumes anyway.
-    fn wanted_worktree(&self, git_dir: &Path, own: &gix::config::File) -> Option<Option<&'static str>> {
-        let value = own.string("core.worktree")?.to_string();
-        let is_source = self.spellings.strip(&value).is_some_and(|rest| rest.as_os_str().is_empty());
-        (git_dir == Path::new(".git") && is_source).then_some(None)
+    fn names_the_source(&self, git_dir: &Path, own: &gix::config::File) -> bool {
+        let value = own.string("core.worktree").map(|value| value.to_string());
+        let rest = value.and_then(|value| self.spellings.strip(&value));
+        git_dir == Path::new(".git") && rest.is_some_and(|rest| rest.as_os_str().is_empty())
     }
 
     /// Lets git change one key of one file; no repository's configuration is read for that.

@@ -91,11 +91,13 @@ pub(in crate::migrate) fn check_unit(
     Ok(Checked { git, changes, raw, config: opened.config })
 }
 
-/// What the source's git assumed about its filesystem.
+/// What the source's git assumed about its filesystem, as far as the raw copy can show it.
 fn old_side(repairer: &Repairer<'_>, opened: &Opened) -> Abilities {
+    let new = repairer.new_side;
+    let holds = |key| config::boolean(&opened.config, key) != Some(false);
     Abilities {
-        modes: repairer.modes_are_real && config::boolean(&opened.config, "core.fileMode") != Some(false),
-        symlinks: config::boolean(&opened.config, "core.symlinks") != Some(false),
+        modes: repairer.modes_are_real && new.modes && holds("core.fileMode"),
+        symlinks: new.symlinks && holds("core.symlinks"),
         // The files are on the new filesystem already.
         ignores_case: repairer.new_side.ignores_case,
     }

@@ -9,15 +9,15 @@ use crate::format;
 use crate::report::page::{Page, Paint, Style};
 
 /// Columns of a bar.
-const BAR_COLUMNS: usize = 14;
+const BAR_COLUMNS: usize = 12;
 /// Where the text beside a label begins.
 const LABEL_COLUMN: usize = 12;
 /// Columns of a phase's name.
-const PHASE_COLUMNS: usize = 9;
+const PHASE_COLUMNS: usize = 10;
 /// Columns of a time.
 const TIME_COLUMNS: usize = 9;
 /// Columns of a ratio with its interval.
-const RATIO_COLUMNS: usize = 23;
+const RATIO_COLUMNS: usize = 24;
 
 /// Writes one run: the places, the figures of each suite, what does not count, and what became of the scratch
 /// directories.
@@ -119,7 +119,7 @@ fn write_row(page: &mut Page<'_>, group: &Group, row: &Row) -> io::Result<()> {
         let rate = words::rate(group.suite, row, figure);
         let rest = format!("{ratio:<RATIO_COLUMNS$} {rate}");
         let time = format!(" {:>TIME_COLUMNS$}  ", format::seconds(figure.median));
-        let is_fastest = row.figures.len() > 1 && figure.ratio <= 1.0;
+        let is_fastest = row.figures.len() > 1 && words::is_fastest(figure);
         page.line(&[
             (if row.headline { Paint::Strong } else { Paint::Plain }, &label),
             (Paint::Strong, &letter),

@@ -106,14 +106,22 @@ pub(super) fn rounds(group: &Group) -> String {
     }
 }
 
-/// Returns the ratio to the fastest, with its interval where there is one.
+/// Returns the ratio to the fastest, with its interval where there is one; the fastest has no ratio.
 pub(super) fn ratio(figure: &PlaceFigure) -> String {
+    if is_fastest(figure) {
+        return "fastest".to_owned();
+    }
     match figure.ratio_low.zip(figure.ratio_high) {
         Some((low, high)) => {
             format!("{} ({})", format::ratio(figure.ratio), format::ratio_interval(low, high))
         }
         None => format::ratio(figure.ratio),
     }
+}
+
+/// Returns whether a place is the one that the others are compared with.
+pub(super) fn is_fastest(figure: &PlaceFigure) -> bool {
+    figure.ratio <= 1.0
 }
 
 /// Returns the time of one operation or the throughput, whichever says more; empty where neither applies.
@@ -136,22 +144,15 @@ fn whole(value: f64) -> u64 {
     value as u64
 }
 
-/// Returns what a relay that writes 4 KiB at a time costs, as a sentence; `None` where it costs next to nothing.
+/// Returns what a relay that writes 4 KiB at a time costs, as a sentence; `None` where the figures do not show a cost.
 pub(super) fn relay(cost: &RelayCost) -> Option<String> {
-    /// Below, the difference is within what such figures scatter by.
-    const WORTH_SAYING: f64 = 1.2;
-    (cost.factor >= WORTH_SAYING).then(|| {
-        let best = if cost.best.starts_with("write_") {
-            format!("in writes of {}", phase(&cost.best))
-        } else {
-            "reading and writing at once".to_owned()
-        };
-        format!(
-            "on {} a stream takes {} as long in writes of 4 KiB as {best}",
-            letter(cost.column),
-            format::ratio(cost.factor)
-        )
-    })
+    let (low, high) = cost.low.zip(cost.high).filter(|(low, _)| *low > 1.0)?;
+    Some(format!(
+        "on {} a stream takes {} ({}) as long in writes of 4 KiB as in writes of 1 MiB",
+        letter(cost.column),
+        format::ratio(cost.factor),
+        format::ratio_interval(low, high)
+    ))
 }
 
 /// Returns why a round does not count, as a sentence; `None` for one that does, and for a good warm-up.

@@ -121,7 +121,7 @@ fn failure(problems: &[Problem]) -> Error {
 }
 
 /// Reads every `*.yaml` and `*.yml` below a directory, in the order of their names.
-fn read_dir(dir: &Path, layer: usize, files: &mut Vec<RuleFile>) -> Result<(), Error> {
+pub(super) fn read_dir(dir: &Path, layer: usize, files: &mut Vec<RuleFile>) -> Result<(), Error> {
     /// Depth of folders that is followed; rules are kept in folders by kind.
     const MAX_DEPTH: usize = 4;
     let walk = ignore::WalkBuilder::new(dir)

@@ -1,12 +1,14 @@
 //! The few questions that are put to the kernel about a path.
+//!
+//! On a mount whose server is gone each of them may never return, and then the process cannot end either; whoever asks
+//! does so in a process that can be left behind.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -15,19 +17,15 @@ use super::FoundBy;
 use super::mount_table::MountTable;
 use crate::error::Error;
 
-/// How long one question may take before its mount counts as gone: a network drive that is merely slow answers within
-/// a second or two, and a person should not wait longer for a message.
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-
 /// What the kernel says about a path.
-#[derive(Debug)]
-pub(super) struct Answer {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
     /// The path without links.
-    pub(super) real_path: PathBuf,
-    /// Id of the mount, and how it was told.
-    pub(super) mount_id: Option<(u64, FoundBy)>,
+    pub real_path: PathBuf,
+    /// Id of the mount, and how it was told; absent where the kernel does not tell.
+    pub mount_id: Option<(u64, FoundBy)>,
     /// Calls that resolved the path.
-    pub(super) calls: u64,
+    pub calls: u64,
 }
 
 /// Reads the mount table of this process.
@@ -39,25 +37,14 @@ pub(super) fn read_mount_table() -> Result<MountTable, Error> {
     }
 }
 
-/// Runs a question about `path` on a thread of its own and gives up on it when no answer comes.
-///
-/// A call on a mount whose server is gone may never return; the thread is then left behind and dies with the process.
-///
-/// # Errors
-///
-/// Those of the question; `ETIMEDOUT` when there was no answer in time.
-pub(super) fn with_deadline<T: Send + 'static>(path: &Path, question: fn(&Path) -> io::Result<T>) -> io::Result<T> {
-    let (sender, receiver) = mpsc::channel();
-    let path = path.to_owned();
-    // The receiver may be gone when the answer comes too late.
-    std::thread::Builder::new().name("mount".to_owned()).spawn(move || drop(sender.send(question(&path))))?;
-    receiver.recv_timeout(ANSWER_LIMIT).unwrap_or_else(|_| Err(Errno::TIMEDOUT.into()))
-}
-
 /// Resolves a path in one call, and asks which mount it ended on.
 ///
 /// The path is opened only as a place (`O_PATH`): neither its content nor the right to read it is needed.
-pub(super) fn find(path: &Path) -> io::Result<Answer> {
+///
+/// # Errors
+///
+/// Those of `open(2)`; `ENOENT` for a directory that was deleted while it is in use.
+pub fn find(path: &Path) -> io::Result<Answer> {
     let place = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let link = format!("/proc/self/fd/{}", place.as_raw_fd());
     let real_path = fs::read_link(link).ok().filter(|real| real.is_absolute());
@@ -88,6 +75,52 @@ fn mount_id(place: BorrowedFd<'_>) -> Option<(u64, FoundBy)> {
     Some((id.trim().parse().ok()?, FoundBy::Fdinfo))
 }
 
+/// Writes an answer for another process: fields that each end with a NUL, since a path may hold anything else.
+#[must_use]
+pub fn encode(answer: &io::Result<Answer>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut field = |bytes: &[u8]| {
+        out.extend_from_slice(bytes);
+        out.push(0);
+    };
+    match answer {
+        Ok(answer) => {
+            field(answer.real_path.as_os_str().as_bytes());
+            let (id, by) = match answer.mount_id {
+                Some((id, FoundBy::Fdinfo)) => (id, "fdinfo"),
+                Some((id, FoundBy::Statx | FoundBy::Table)) => (id, "statx"),
+                None => (0, ""),
+            };
+            field(id.to_string().as_bytes());
+            field(by.as_bytes());
+            field(answer.calls.to_string().as_bytes());
+        }
+        Err(error) => field(error.raw_os_error().unwrap_or_default().to_string().as_bytes()),
+    }
+    out
+}
+
+/// Reads what [`encode`] wrote; `None` for anything else, such as an answer that was cut short.
+#[must_use]
+pub fn decode(bytes: &[u8]) -> Option<io::Result<Answer>> {
+    let fields: Vec<&[u8]> = bytes.strip_suffix(b"\0")?.split(|byte| *byte == 0).collect();
+    let number = |field: &[u8]| std::str::from_utf8(field).ok()?.parse().ok();
+    match fields.as_slice() {
+        [errno] => Some(Err(io::Error::from_raw_os_error(i32::try_from(number(errno)?).ok()?))),
+        [path, id, by, calls] => {
+            let mount_id = match *by {
+                b"statx" => Some((number(id)?, FoundBy::Statx)),
+                b"fdinfo" => Some((number(id)?, FoundBy::Fdinfo)),
+                b"" => None,
+                _ => return None,
+            };
+            let real_path = PathBuf::from(OsStr::from_bytes(path));
+            Some(Ok(Answer { real_path, mount_id, calls: number(calls)? }))
+        }
+        _ => None,
+    }
+}
+
 /// Returns the system error number of an error.
 pub(super) fn errno(error: &io::Error) -> Option<Errno> {
     error.raw_os_error().map(Errno::from_raw_os_error)
@@ -103,15 +136,18 @@ pub(super) fn free_bytes(path: &Path) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    fn never(_: &Path) -> io::Result<()> {
-        loop {
-            std::thread::park();
-        }
-    }
-
     #[test]
-    fn a_question_without_an_answer_ends() {
-        assert_eq!(errno(&with_deadline(Path::new("/"), never).unwrap_err()), Some(Errno::TIMEDOUT));
+    fn an_answer_comes_back_from_its_encoding() {
+        let path = PathBuf::from(OsStr::from_bytes(b"/a\n\xff b"));
+        for mount_id in [None, Some((7, FoundBy::Statx)), Some((u64::MAX, FoundBy::Fdinfo))] {
+            let answer = Answer { real_path: path.clone(), mount_id, calls: 2 };
+            let bytes = encode(&Ok(answer.clone()));
+            assert_eq!(decode(&bytes).unwrap().unwrap(), answer);
+            assert!(decode(&bytes[..bytes.len() - 1]).is_none());
+        }
+        let failed = decode(&encode(&Err(Errno::NOTCONN.into()))).unwrap();
+        assert_eq!(errno(&failed.unwrap_err()), Some(Errno::NOTCONN));
+        assert!(decode(b"").is_none() && decode(b"x\0").is_none());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! `/proc/self/mountinfo`; only where neither tells is the table walked by its text. Nothing is decided by how a path
 //! is spelt. Of all mounts only the one that the path is on is touched, since any other may be a server that is gone.
 
-mod kernel;
+pub mod kernel;
 pub mod mount_table;
 pub mod platform;
 pub mod rules;
@@ -70,6 +70,9 @@ pub enum FoundBy {
     /// The mounts on the way to the path were followed in the table.
     Table,
 }
+
+/// A question to the kernel about a path; [`kernel::find`] or the same put by another process.
+pub type Ask<'a> = dyn Fn(&Path) -> io::Result<kernel::Answer> + 'a;
 
 impl System {
     /// Reads the running system.
@@ -143,11 +146,22 @@ impl System {
 
     /// Finds the mount of a path and what kind of place it is.
     ///
+    /// May never return when the mount's server is gone: call it in a process that can be left behind.
+    ///
     /// # Errors
     ///
     /// [`Error::Io`] when there is nothing at the path; [`Error::Refused`] when its drive is not mounted, when its mount
     /// is gone or does not answer, and for a relative path with a saved table.
     pub fn locate(&self, given: &Path) -> Result<Location, Error> {
+        self.locate_by(given, &kernel::find)
+    }
+
+    /// Like [`System::locate`], with the question to the kernel put by `ask`, which may have another process do it.
+    ///
+    /// # Errors
+    ///
+    /// As [`System::locate`].
+    pub fn locate_by(&self, given: &Path, ask: &Ask<'_>) -> Result<Location, Error> {
         let path = self.resolve_spelling(given)?;
         if !self.is_live {
             if !path.is_absolute() {
@@ -159,7 +173,7 @@ impl System {
             return self.by_table(&self.table, &path, &normalize(&path));
         }
         let absolute = std::path::absolute(&path).map_err(|error| Error::io("find", &path, error))?;
-        self.ask_kernel(&absolute, &absolute)
+        self.ask_kernel(&absolute, ask)
     }
 
     /// Like [`System::locate`], for a path that need not exist yet: the mount of its nearest existing parent counts.
@@ -180,7 +194,7 @@ impl System {
             &std::path::absolute(self.resolve_spelling(given)?).map_err(|error| Error::io("find", given, error))?,
         );
         for parent in path.ancestors().skip(1) {
-            match self.ask_kernel(parent, parent) {
+            match self.ask_kernel(parent, &kernel::find) {
                 Ok(mut location) => {
                     let missing = path.strip_prefix(parent).unwrap_or(Path::new(""));
                     let real = Path::new(&location.site.real_path).join(missing);
@@ -216,9 +230,19 @@ impl System {
         is_empty.then_some(letter)
     }
 
-    fn ask_kernel(&self, path: &Path, given: &Path) -> Result<Location, Error> {
-        let ask =
-            |path: &Path| kernel::with_deadline(path, kernel::find).map_err(|error| self.unreachable(path, error));
+    /// Returns a better error for one that came up at `path`: in the empty folder of a drive that did not come up there is
+    /// no repository either, but that is not what is wrong.
+    #[must_use]
+    pub fn explain(&self, path: &Path, error: Error) -> Error {
+        let path = normalize(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+        match self.unmounted_drive(&path) {
+            Some(letter) => wsl::drive_not_mounted(letter, &printable(&path), &self.automount_root()),
+            None => error,
+        }
+    }
+
+    fn ask_kernel(&self, path: &Path, ask: &Ask<'_>) -> Result<Location, Error> {
+        let ask = |path: &Path| ask(path).map_err(|error| self.unreachable(path, error));
         let mut answer = ask(path)?;
         let mut fresh = None;
         let known = answer.mount_id.map(|(id, _)| self.table.by_id(id));
@@ -237,8 +261,8 @@ impl System {
         let table = fresh.as_ref().unwrap_or(&self.table);
         let by_id = answer.mount_id.and_then(|(id, found_by)| Some((table.by_id(id)?, found_by)));
         let mut location = match by_id {
-            Some((mount, found_by)) => self.describe(given, &answer.real_path, mount, found_by)?,
-            None => self.by_table(table, given, &answer.real_path)?,
+            Some((mount, found_by)) => self.describe(path, &answer.real_path, mount, found_by)?,
+            None => self.by_table(table, path, &answer.real_path)?,
         };
         location.calls_in_place = answer.calls;
         if let Some(letter) = self.unmounted_drive(Path::new(&location.site.real_path)) {
@@ -472,6 +496,9 @@ mod tests {
 
         let error = system.locate(&root.join("c/src/app")).unwrap_err();
         assert!(error.to_string().ends_with("drive C: is not mounted"), "{error}");
+        let other = || Error::refused("not a git repository", "");
+        assert!(system.explain(&root.join("c"), other()).to_string().ends_with("drive C: is not mounted"));
+        assert_eq!(system.explain(&root.join("e"), other()).to_string(), "not a git repository");
         let folder = system.locate(&root.join("c")).unwrap();
         assert_ne!(folder.site.class, FilesystemClass::WindowsDrive);
         assert_eq!(folder.notes.len(), 1);

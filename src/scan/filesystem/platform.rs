@@ -206,8 +206,9 @@ fn wsl2(signs: &Signs) -> (i32, Vec<String>) {
         tally.add(system.has_wsl_interop, 1, || "Windows programs are registered (WSLInterop)".to_owned());
         tally.add(system.has_run_wsl, 1, || "/run/WSL exists".to_owned());
         tally.add(system.has_wsl_variable, 1, || "WSL_DISTRO_NAME is set".to_owned());
+        // One sign together: both come from whoever set up the mounts.
         tally.add(signs.has_drvfs_9p, 1, drive);
-        tally.add(signs.has_wsl_share, 1, share);
+        tally.add(signs.has_wsl_share && !signs.has_drvfs_9p, 1, share);
         // Rented virtual servers have such roots too, so that the two make one sign here.
         tally.add(is_whole_disk && is_mounted_alike, 1, || "the root disk is mounted as WSL mounts it".to_owned());
     } else {
@@ -299,7 +300,8 @@ mod tests {
 
     #[test]
     fn a_drive_s_options_alone_do_not_make_wsl() {
-        assert_eq!(live(&format!("/dev/vda / ext4 rw 0 0\n{DRIVE}"), kernel("6.1.0")), Platform::Linux);
+        let table = format!("/dev/vda / ext4 rw 0 0\n{DRIVE}drvfsD1 /d virtiofs rw 0 0\n");
+        assert_eq!(live(&table, kernel("6.1.0")), Platform::Linux);
     }
 
     #[test]

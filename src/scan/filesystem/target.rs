@@ -85,7 +85,7 @@ pub fn choose_target(system: &System, request: &TargetRequest<'_>) -> Result<Tar
 
 fn target(system: &System, location: Location) -> Target {
     let existing = Path::new(&location.site.real_path).ancestors().find(|path| path.exists());
-    let free_bytes = existing.and_then(|path| kernel::with_deadline(path, kernel::free_bytes).ok());
+    let free_bytes = existing.and_then(|path| kernel::free_bytes(path).ok());
     let host_free_bytes = host_free_bytes(system, &location);
     Target { site: location.site, free_bytes, host_free_bytes }
 }
@@ -101,7 +101,7 @@ fn host_free_bytes(system: &System, location: &Location) -> Option<u64> {
     }
     let drive = spelling::WindowsPath::Drive { letter: HOST_DRIVE, parts: Vec::new() };
     let root = drive.to_linux(&system.table, &system.shares, None).ok()?;
-    kernel::with_deadline(&root, kernel::free_bytes).ok()
+    kernel::free_bytes(&root).ok()
 }
 
 fn refusal(system: &System, request: &TargetRequest<'_>, location: &Location) -> Option<Refusal> {

@@ -1,0 +1,288 @@
+//! `rehome check` as a user runs it: answers, refusals with their exact words, exit statuses.
+
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+#[path = "support/schema.rs"]
+mod schema;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A directory on a disk (the build's own, since the system's may be in memory) with a HOME of its own.
+struct World {
+    root: TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { root: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap()
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+        command.env("HOME", self.root.path().join("home")).env("GIT_CONFIG_NOSYSTEM", "1").env("LC_ALL", "C.UTF-8");
+        command.current_dir(self.root.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn git(&self, directory: &Path, arguments: &[&str]) {
+        let mut command = self.command("git");
+        command.current_dir(directory).args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn repo(&self) -> PathBuf {
+        let path = self.path().join("repo");
+        fs::create_dir_all(path.join("src")).unwrap();
+        self.git(&path, &["init", "-q", "-b", "main"]);
+        fs::write(path.join("src/a.c"), "int main(void) { return 0; }\n").unwrap();
+        fs::write(path.join("README.md"), "# a\n").unwrap();
+        self.git(&path, &["add", "."]);
+        self.git(&path, &["commit", "-qm", "first"]);
+        path
+    }
+
+    fn rehome(&self, arguments: &[&str]) -> Output {
+        self.command(env!("CARGO_BIN_EXE_rehome")).args(arguments).output().unwrap()
+    }
+
+    /// Runs rehome, which must fail, and returns its exit status and its words.
+    fn refusal(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.rehome(arguments);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "a failed run prints no half answer");
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    fn report(&self, arguments: &[&str]) -> Value {
+        let output = self.rehome(&[arguments, &["--format", "json"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report = serde_json::from_slice(&output.stdout).unwrap();
+        schema::assert_valid_report(&report);
+        report
+    }
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn a_repository_on_a_local_disk_is_told_to_stay_with_what_status_costs() {
+    let world = World::new();
+    let repo = world.repo();
+    let answer = text(&world.rehome(&[repo.to_str().unwrap()]));
+    assert!(answer.contains("STAY here."), "{answer}");
+    assert!(answer.contains("It is on a local disk of this system already"), "{answer}");
+    assert!(answer.contains("git status"), "{answer}");
+    let report = world.report(&[repo.to_str().unwrap()]);
+    assert_eq!(report["schema_version"], 1);
+    assert_eq!(report["complete"], true);
+    assert_eq!(report["facts"]["site"]["class"], "local-native");
+    assert_eq!(report["facts"]["repo"]["tracked_files"], 2);
+    assert_eq!(report["recommendation"]["reason"], "already-native");
+    assert_eq!(report["cost"]["bytes_written_in_place"], 0);
+    let workloads: Vec<&str> =
+        report["measurements"].as_array().unwrap().iter().map(|m| m["workload"].as_str().unwrap()).collect();
+    assert!(workloads.contains(&"git_status") && workloads.contains(&"stat"), "{workloads:?}");
+    for measured in report["measurements"].as_array().unwrap() {
+        assert!(measured["in_place"]["median"].as_f64().unwrap() > 0.0);
+        assert_eq!(measured["in_copy"], Value::Null, "nothing is copied from a disk that is right already");
+    }
+}
+
+#[test]
+fn the_default_command_is_check_of_the_current_directory() {
+    let world = World::new();
+    let repo = world.repo();
+    let run = |arguments: &[&str]| {
+        let mut command = world.command(env!("CARGO_BIN_EXE_rehome"));
+        text(&command.current_dir(repo.join("src")).args(arguments).output().unwrap())
+    };
+    for answer in [run(&["--no-measure"]), run(&["check", "--no-measure"]), run(&["check", "--no-measure", "."])] {
+        assert!(answer.starts_with(concat!("rehome ", env!("CARGO_PKG_VERSION"), "   ")), "{answer}");
+        assert!(answer.contains("STAY here."), "{answer}");
+    }
+}
+
+#[test]
+fn the_scan_stays_within_sixty_calls_whatever_the_size() {
+    let world = World::new();
+    let repo = world.repo();
+    for number in 0..3_000 {
+        let directory = repo.join(format!("d{}", number % 300));
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join(format!("f{number}.c")), "x").unwrap();
+    }
+    world.git(&repo, &["add", "."]);
+    let report = world.report(&[repo.to_str().unwrap(), "--no-measure"]);
+    let calls = report["cost"]["scan_calls_in_place"].as_u64().unwrap();
+    assert!((1..=60).contains(&calls), "{calls} calls");
+}
+
+#[test]
+fn outside_a_repository_it_says_so_and_exits_with_one() {
+    let world = World::new();
+    fs::create_dir(world.path().join("plain")).unwrap();
+    // A file system boundary ends the search; here a repository further up would be found, if there were one.
+    let root = TempDir::new().unwrap();
+    let path = root.path().canonicalize().unwrap();
+    let (status, words) = world.refusal(&[path.to_str().unwrap()]);
+    assert_eq!(status, 1);
+    assert_eq!(
+        words,
+        format!(
+            "rehome: `{}` is not in a git repository\n  \
+             hint: run rehome inside a repository, or name one: `rehome check PATH`\n",
+            path.display()
+        )
+    );
+}
+
+#[test]
+fn a_missing_path_is_named_with_its_cause_and_a_hint() {
+    let world = World::new();
+    let path = world.path().join("nowhere");
+    let (status, words) = world.refusal(&[path.to_str().unwrap()]);
+    assert_eq!(status, 1);
+    let path = path.display();
+    assert_eq!(
+        words,
+        format!(
+            "rehome: cannot open `{path}`\n  caused by: No such file or directory (os error 2)\n  \
+             hint: check the spelling of `{path}`, and that its drive is mounted\n"
+        )
+    );
+}
+
+#[test]
+fn a_damaged_index_ends_the_run_before_anything_is_measured() {
+    let world = World::new();
+    let repo = world.repo();
+    fs::write(repo.join(".git/index"), "DIRCgarbage").unwrap();
+    let (status, words) = world.refusal(&[repo.to_str().unwrap()]);
+    assert_eq!(status, 1);
+    assert!(words.starts_with(&format!("rehome: the index `{}` is damaged: ", repo.join(".git/index").display())));
+    assert!(words.contains("\n  hint: do not copy this repository before it is mended: run `git fsck`"), "{words}");
+}
+
+#[test]
+fn a_wrong_command_line_exits_with_two() {
+    let world = World::new();
+    for arguments in [
+        &["--budget", "10 parsecs"][..],
+        &["--rounds", "0"],
+        &["--no-such-option"],
+        &["--format", "xml"],
+        &["--primary", "plan9"],
+        &["check", "a", "b"],
+    ] {
+        let (status, words) = world.refusal(arguments);
+        assert_eq!(status, 2, "{arguments:?}: {words}");
+        assert!(words.starts_with("error: "), "{words}");
+    }
+}
+
+#[test]
+fn bare_and_empty_repositories_are_answered_without_figures() {
+    let world = World::new();
+    let bare = world.path().join("bare.git");
+    world.git(&world.path(), &["init", "-q", "--bare", bare.to_str().unwrap()]);
+    let empty = world.path().join("empty");
+    world.git(&world.path(), &["init", "-q", empty.to_str().unwrap()]);
+    for (path, is_bare) in [(bare, true), (empty, false)] {
+        let report = world.report(&[path.to_str().unwrap()]);
+        assert_eq!(report["facts"]["repo"]["bare"], is_bare);
+        assert_eq!(report["facts"]["repo"]["unborn"], true);
+        assert_eq!(report["measurements"], Value::Array(Vec::new()));
+        assert_eq!(report["recommendation"]["verdict"], "stay");
+    }
+}
+
+#[test]
+fn a_target_that_is_not_what_it_should_be_stops_the_run() {
+    let world = World::new();
+    let repo = world.repo();
+    let repo = repo.to_str().unwrap();
+    let same = world.path().join("elsewhere");
+    fs::create_dir(&same).unwrap();
+    let (status, words) = world.refusal(&[repo, "--target", same.to_str().unwrap()]);
+    assert_eq!(status, 1);
+    assert!(words.contains("is on the repository's own filesystem"), "{words}");
+    assert!(words.contains("\n  hint: "), "{words}");
+    if !Path::new("/dev/shm").is_dir() {
+        return;
+    }
+    let (status, words) = world.refusal(&[repo, "--target", "/dev/shm"]);
+    assert_eq!(status, 1);
+    assert!(words.contains("`/dev/shm` is") && words.contains("tmpfs"), "{words}");
+}
+
+#[test]
+fn without_git_the_stat_calls_are_still_measured() {
+    let world = World::new();
+    let repo = world.repo();
+    let mut command = world.command(env!("CARGO_BIN_EXE_rehome"));
+    let output =
+        command.env("PATH", "/nonexistent").args([repo.to_str().unwrap(), "--format", "json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    schema::assert_valid_report(&report);
+    assert_eq!(report["facts"]["git"], Value::Null);
+    let workloads: Vec<&Value> = report["measurements"].as_array().unwrap().iter().map(|m| &m["workload"]).collect();
+    assert!(workloads.contains(&&Value::from("stat")) && !workloads.contains(&&Value::from("git_status")));
+    assert!(report["notes"].to_string().contains("git"), "{}", report["notes"]);
+}
+
+#[test]
+fn the_answer_can_go_to_a_file_as_a_whole_or_not_at_all() {
+    let world = World::new();
+    let repo = world.repo();
+    let repo = repo.to_str().unwrap();
+    let file = world.path().join("answer.json");
+    let output = world.rehome(&[repo, "--format", "json", "--output", file.to_str().unwrap()]);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b""[..]));
+    let report: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(report["complete"], true);
+    let nowhere = world.path().join("no/such/directory/answer");
+    let (status, words) = world.refusal(&[repo, "--output", nowhere.to_str().unwrap()]);
+    assert_eq!(status, 1);
+    assert!(words.starts_with(&format!("rehome: cannot write `{}`\n", nowhere.display())), "{words}");
+}
+
+#[test]
+fn a_full_output_is_an_error_and_a_closed_one_is_none() {
+    let world = World::new();
+    let repo = world.repo();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = world.command(env!("CARGO_BIN_EXE_rehome"));
+    let output = command.args([repo.to_str().unwrap(), "--no-measure"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("rehome: cannot write the report\n"));
+    let script = r#""$0" "$1" --no-measure | true; exit "${PIPESTATUS[0]}""#;
+    let mut shell = world.command("bash");
+    let output = shell.args(["-c", script, env!("CARGO_BIN_EXE_rehome"), repo.to_str().unwrap()]).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn the_exit_status_tells_the_advice_only_when_asked() {
+    let world = World::new();
+    let repo = world.repo();
+    let repo = repo.to_str().unwrap();
+    assert_eq!(world.rehome(&[repo, "--no-measure", "--exit-code"]).status.code(), Some(0));
+    assert_eq!(
+        world.rehome(&[repo, "--no-measure", "--format", "oneline"]).stdout,
+        b"",
+        "nothing to do, nothing to say"
+    );
+}
