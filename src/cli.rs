@@ -38,6 +38,8 @@ pub enum Command {
     Move(MoveArgs),
     /// Find the repositories below directories and rank them by what moving would save
     Survey(SurveyArgs),
+    /// List, explain, check and try the rules that rehome judges by
+    Rules(RulesArgs),
     /// Print the JSON Schema of `--format json`
     Schema,
     /// Print a script that completes commands and options in a shell
@@ -111,6 +113,25 @@ pub struct CheckArgs {
     /// With `--cached`: measure in the background, at low priority, when there is no result that fits
     #[arg(long, requires = "cached")]
     pub refresh: bool,
+    /// Also create, read, stat and delete small files, in a scratch directory beside the repository and one on the target
+    ///
+    /// This writes, beside the repository and never inside; the scratch directories are removed at the end. It may take as
+    /// long again as `--budget`.
+    #[arg(long, conflicts_with_all = ["no_measure", "cached"])]
+    pub writes: bool,
+    /// Also time a command of your own, in place and in a full copy on the target (may be repeated)
+    ///
+    /// `/bin/sh` runs it in the repository, so it may write there whatever it likes; each command runs four to seven times
+    /// on each side. The copy is made and verified as `rehome move` does it, and removed at the end. `--budget` does not
+    /// bound it. Both sides must end with the same exit status.
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["no_measure", "cached"])]
+    pub run: Vec<String>,
+    /// Command that is run before each `--run` without being timed
+    #[arg(long, value_name = "COMMAND", requires = "run")]
+    pub prepare: Option<String>,
+    /// With `--run`: both sides must also print the same on standard output, their own paths left out of the comparison
+    #[arg(long, requires = "run")]
+    pub same_output: bool,
     /// Measure `git status` alone, as `rehome survey` does
     #[arg(long, hide = true)]
     pub quick: bool,
@@ -178,12 +199,49 @@ pub struct FsArgs {
     /// Paths to look up (default: the current directory); with several, `--format json` prints an array
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Directory with further rule files (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub rules: Vec<PathBuf>,
     /// Saved `/proc/self/mountinfo` or `/proc/mounts` to read instead of the kernel's; paths are then taken as they are
     #[arg(long, value_name = "FILE")]
     pub mounts: Option<PathBuf>,
     /// Form of the answer
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: PlainFormat,
+}
+
+/// Options of `rehome rules`.
+#[derive(Debug, Args, Clone)]
+pub struct RulesArgs {
+    /// What to do with them
+    #[command(subcommand)]
+    pub command: RulesCommand,
+    /// Directory with further rule files (may be repeated)
+    #[arg(long, value_name = "DIR", global = true)]
+    pub rules: Vec<PathBuf>,
+}
+
+/// What to do with the rules.
+#[derive(Debug, Subcommand, Clone)]
+pub enum RulesCommand {
+    /// List every rule with its kind, what it says and how much that counts
+    List,
+    /// Show one rule as it is written, with the file that it is in
+    Explain {
+        /// Id of the rule, as the report names it
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Check rule files and list every problem with its place
+    Check {
+        /// The files
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Run the examples beside the rules
+    Test,
+    /// Print the JSON Schema of rule files
+    Schema,
 }
 
 /// Options of `rehome completions`.

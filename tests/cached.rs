@@ -8,6 +8,7 @@ mod home;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use home::{Home, quiet_success};
 use rehome::report::Report;
@@ -163,6 +164,24 @@ fn a_windows_drive_has_one_entry_whatever_the_case_of_the_path() {
     home.store().save(&report).unwrap();
     let other_case = home.repository().to_str().unwrap().replace("/Shop", "/sHOP");
     assert_ne!(home.prompt(Path::new("/"), &["--cached", &other_case]), "");
+}
+
+#[test]
+fn a_measurement_in_the_background_leaves_an_answer_for_the_next_prompt() {
+    let home = Home::new();
+    assert_eq!(home.prompt(&home.repository(), &["--cached", "--refresh", "--budget", "2s"]), "");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let answer = loop {
+        let answer = home.prompt(&home.repository(), &["--cached", "--format", "json"]);
+        if !answer.is_empty() || Instant::now() > deadline {
+            break answer;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let report: Report = serde_json::from_str(&answer).unwrap();
+    assert!(report.recommendation.is_some());
+    let lines = fs::read_dir(home.repository()).unwrap().count();
+    assert_eq!(lines, 2, "nothing was left in the repository");
 }
 
 /// Counts with `strace` what a prompt asks of the repository; system calls on open descriptors are not counted.

@@ -192,8 +192,7 @@ mod tests {
     }
 
     fn report(suite: Suite, setup: Setup, places: usize, figures: Vec<Figure>) -> BenchReport {
-        let place =
-            |number| Place { path: format!("/place{number}"), role: Role::Scratch, site: None, scratch: None };
+        let place = |number| Place { path: format!("/place{number}"), role: Role::Scratch, site: None, scratch: None };
         BenchReport {
             kind: BenchKind::Bench,
             schema_version: BENCH_SCHEMA_VERSION,

@@ -301,7 +301,9 @@ impl Runner<'_, '_> {
         match settled {
             None => self.fail(Failure {
                 place: None,
-                message: format!("one round of the smallest size takes longer than what is left of the budget: {whole}"),
+                message: format!(
+                    "one round of the smallest size takes longer than what is left of the budget: {whole}"
+                ),
                 hint: Some("run this suite alone, or give more time with `--budget`".to_owned()),
             }),
             Some(_) if !changes.is_empty() => self.say_shrunk(format!("{}: {whole}", changes.join(", "))),

@@ -4,6 +4,9 @@
 pub(super) const MIN_ROUNDS: u32 = 3;
 /// How far a suite may go over its share before its rounds are given up: the shares are only a way to divide.
 pub(super) const OVERTIME: f64 = 1.5;
+/// How far a single round may go over what is left of the budget: trials err on the side of too long, and a figure is
+/// worth more than none.
+const PATIENCE: f64 = 2.0;
 /// Advice about a larger budget is rounded up to whole multiples of this, in seconds.
 const BUDGET_STEP_S: f64 = 30.0;
 /// An estimate from a small trial is uncertain, so advice adds this share to it.
@@ -67,7 +70,7 @@ pub(super) fn fit(rounds: u32, estimate: &Estimate, share_s: f64) -> Fit {
 }
 
 /// Returns how many of the rounds are run at the size that was settled on; `None` when even one would take longer than
-/// what is left of the whole budget.
+/// what is left of the whole budget, by far.
 pub(super) fn settle(rounds: u32, estimate: &Estimate, size: f64, share_s: f64, left_s: f64) -> Option<u32> {
     if estimate.total_s(rounds, size) <= share_s * OVERTIME {
         return Some(rounds);
@@ -75,7 +78,7 @@ pub(super) fn settle(rounds: u32, estimate: &Estimate, size: f64, share_s: f64, 
     (1..=rounds)
         .rev()
         .find(|fewer| estimate.total_s(*fewer, size) <= share_s * OVERTIME)
-        .or_else(|| (estimate.total_s(1, size) <= left_s).then_some(1))
+        .or_else(|| (estimate.total_s(1, size) <= left_s * PATIENCE).then_some(1))
 }
 
 /// Returns how many of the rounds still fit when one takes `pass_s` and `left_s` seconds are left; at least one, since
@@ -142,7 +145,7 @@ mod tests {
         assert_eq!(settle(3, &each(1.0), 1.0, 5.0, 100.0), Some(3));
         assert_eq!(settle(3, &each(1.0), 1.0, 3.0, 100.0), Some(1));
         assert_eq!(settle(3, &each(40.0), 1.0, 3.0, 100.0), Some(1));
-        assert_eq!(settle(3, &each(60.0), 1.0, 3.0, 100.0), None);
+        assert_eq!(settle(3, &each(120.0), 1.0, 3.0, 100.0), None);
     }
 
     #[test]

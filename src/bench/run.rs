@@ -261,40 +261,38 @@ fn lacks_journal(place: &Place) -> Option<bool> {
     Some(!journals.any(|journal| journal.file_name().as_encoded_bytes().starts_with(prefix.as_bytes())))
 }
 
+/// Returns whether two places are on one mount.
+fn share_a_mount(a: &Place, b: &Place) -> bool {
+    a.site
+        .as_ref()
+        .zip(b.site.as_ref())
+        .is_some_and(|(a, b)| (&a.mount_point, &a.source, &a.fstype) == (&b.mount_point, &b.source, &b.fstype))
+}
+
 /// Says what a reader would otherwise stumble over.
 fn note_places(report: &mut BenchReport) {
     let mut notes = Vec::new();
     for (position, place) in report.places.iter().enumerate() {
         let shown = printable(&place.path);
-        for (other, earlier) in report.places[..position].iter().enumerate() {
-            let same = |a: &Place, b: &Place| {
-                a.site.as_ref().zip(b.site.as_ref()).is_some_and(|(a, b)| {
-                    (&a.mount_point, &a.source, &a.fstype) == (&b.mount_point, &b.source, &b.fstype)
-                })
-            };
-            if same(place, earlier) && !report.places[..other].iter().any(|first| same(first, earlier)) {
-                notes.push(format!(
-                    "`{shown}` and `{}` are on the same filesystem, so their difference is noise",
-                    printable(&earlier.path)
-                ));
-            }
-        }
-        if lacks_journal(place) == Some(true) && place.scratch.is_some() {
+        let earlier = report.places[..position].iter().find(|earlier| share_a_mount(place, earlier));
+        if let Some(earlier) = earlier {
+            let earlier = printable(&earlier.path);
+            notes.push(format!("`{shown}` and `{earlier}` are on the same filesystem, so their difference is noise"));
+        } else if place.scratch.is_some() && lacks_journal(place) == Some(true) {
             notes.push(format!(
                 "`{shown}` is on ext4 without a journal, which creates files slowly for minutes after others were \
                  deleted; an ordinary ext4 does not, so take `create` there for an upper bound"
             ));
         }
-        if let Some(scratch) = &place.scratch {
-            if scratch.mode != "0700" {
-                notes.push(format!(
-                    "the filesystem of `{shown}` keeps no permissions: the scratch directory has mode {}",
-                    scratch.mode
-                ));
-            }
-            for left in &scratch.reaped {
-                notes.push(format!("removed what a killed run left: `{}`", printable(left)));
-            }
+        let Some(scratch) = &place.scratch else { continue };
+        if scratch.mode != "0700" {
+            let mode = &scratch.mode;
+            notes.push(format!(
+                "the filesystem of `{shown}` keeps no permissions: the scratch directory has mode {mode}"
+            ));
+        }
+        for left in &scratch.reaped {
+            notes.push(format!("removed what a killed run left: `{}`", printable(left)));
         }
     }
     report.notes.extend(notes);

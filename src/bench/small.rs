@@ -18,10 +18,10 @@ use crate::signals::Interrupt;
 
 /// The phases, in the order they are run.
 const PHASES: [&str; 4] = ["create", "read", "stat", "delete"];
-/// Files of the trial that tells how long a round takes; one in each directory of the default layout.
+/// Files of the trial that tells how long a round takes.
 const TRIAL_FILES: u64 = 20;
 /// Fewest files that a round is shrunk to; below, the directories weigh more than the files.
-const MIN_FILES: u64 = 40;
+const MIN_FILES: u64 = 20;
 /// Read buffer: checksums are computed, with the clock standing still, whenever it is full.
 const BATCH_BYTES: usize = 8 << 20;
 
@@ -36,6 +36,14 @@ pub struct SmallPlan {
     pub dirs: u64,
     /// Whether each file is written through to the disk before the next.
     pub fsync: bool,
+}
+
+impl SmallPlan {
+    /// Returns the same work with fewer files, and as many of them in a directory.
+    fn shrunk_to(self, files: u64) -> Self {
+        let dirs = (self.dirs * files).div_ceil(self.files.max(1)).max(1);
+        Self { files, dirs, ..self }
+    }
 }
 
 /// Names and expected results for one number of files.
@@ -58,7 +66,7 @@ impl Small {
     pub(super) fn new(plan: SmallPlan) -> Result<Self, Error> {
         let size = usize::try_from(plan.size_bytes).map_err(|_| Error::Usage("`--size` is too large".to_owned()))?;
         let content = Content::new(size);
-        let layout = Layout::new(&plan, plan.files, &content)?;
+        let layout = Layout::new(plan, &content)?;
         // One byte more than a file has, so that one that is too long is noticed.
         let buffer = vec![u8::MAX; BATCH_BYTES.max(size + 1)];
         Ok(Self { plan, content, layout, buffer })
@@ -105,7 +113,7 @@ impl Workload for Small {
 
     fn estimate(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<Estimate, Error> {
         let files = TRIAL_FILES.min(self.plan.files);
-        let layout = Layout::new(&self.plan, files, &self.content)?;
+        let layout = Layout::new(self.plan.shrunk_to(files), &self.content)?;
         let outcome = self.run(place, Some(&layout), interrupt)?;
         #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
         let factor = self.plan.files as f64 / files as f64;
@@ -118,9 +126,8 @@ impl Workload for Small {
             return Ok(None);
         }
         let shrunk = Shrunk::new(format!("{files} files instead of {}", self.plan.files), self.plan.files, files);
-        self.plan.files = files;
-        self.plan.dirs = self.plan.dirs.min(files);
-        self.layout = Layout::new(&self.plan, files, &self.content)?;
+        self.plan = self.plan.shrunk_to(files);
+        self.layout = Layout::new(self.plan, &self.content)?;
         Ok(Some(shrunk))
     }
 
@@ -143,7 +150,8 @@ impl Workload for Small {
 
 impl Layout {
     /// Spreads the files evenly, in order, so that each directory is filled before the next.
-    fn new(plan: &SmallPlan, files: u64, content: &Content) -> Result<Self, Error> {
+    fn new(plan: SmallPlan, content: &Content) -> Result<Self, Error> {
+        let files = plan.files;
         let dirs = plan.dirs.clamp(1, files.max(1));
         let name = |text: String| CString::new(text).map_err(|e| Error::Output(io::Error::other(e)));
         let per_dir = files.div_ceil(dirs);
@@ -399,7 +407,7 @@ mod tests {
         let said = |shrunk: Option<Shrunk>| shrunk.map(|shrunk| shrunk.said);
         assert_eq!(said(small.shrink(0.25).unwrap()).as_deref(), Some("250 files instead of 1000"));
         assert_eq!(small.layout.files.len(), 250);
-        assert_eq!(said(small.shrink(0.001).unwrap()).as_deref(), Some("40 files instead of 250"));
+        assert_eq!(said(small.shrink(0.001).unwrap()).as_deref(), Some("20 files instead of 250"));
         assert_eq!(small.shrink(0.001).unwrap(), None);
     }
 }

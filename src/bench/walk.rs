@@ -27,7 +27,7 @@ const TRIAL_FILES: [u64; 2] = [24, 480];
 /// A trial that took longer than this, in seconds, tells enough.
 const TRIAL_ENOUGH_S: f64 = 0.2;
 /// Fewest files that a tree is shrunk to.
-const MIN_FILES: u64 = 500;
+const MIN_FILES: u64 = 200;
 /// Bytes that a file system keeps for an empty file and its name, roughly: an inode and a directory entry.
 const BYTES_PER_FILE: u64 = 512;
 /// Directories deeper than this hold more descriptors open than a process may have (1024 by default).

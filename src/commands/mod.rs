@@ -9,6 +9,7 @@ pub mod log;
 pub mod move_;
 pub mod output;
 pub mod progress;
+pub mod rules;
 pub mod supervise;
 pub mod survey;
 
@@ -32,6 +33,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Some(Command::Bench(args)) => bench::run(&args, out),
         Some(Command::Move(args)) => move_::run(&args, out),
         Some(Command::Survey(args)) => survey::run(&args, out),
+        Some(Command::Rules(args)) => rules::run(&args, out),
         Some(Command::Schema) => documents::write_schema(out),
         Some(Command::Completions(args)) => documents::write_completions(&args, out),
         Some(Command::Man(args)) => documents::write_man(&args, out),

@@ -244,9 +244,9 @@ impl RawIndex {
         None
     }
 
-    /// Returns an index with the first `count` entries alone and without extensions, its trailer included.
+    /// Returns an index with the first `count` entries alone and at most one extension, its trailer included.
     #[must_use]
-    pub fn truncated(&self, bytes: &[u8], count: usize) -> Vec<u8> {
+    pub fn truncated(&self, bytes: &[u8], count: usize, extension: Option<([u8; 4], &[u8])>) -> Vec<u8> {
         let end = match count.checked_sub(1) {
             None => HEADER,
             Some(last) => self.entries.get(last).map_or(self.extensions, |entry| entry.end as usize),
@@ -255,6 +255,11 @@ impl RawIndex {
         let count = u32::try_from(count.min(self.entries.len())).unwrap_or(u32::MAX);
         if let Some(place) = cut.get_mut(8..HEADER) {
             place.copy_from_slice(&count.to_be_bytes());
+        }
+        if let Some((signature, data)) = extension {
+            cut.extend_from_slice(&signature);
+            cut.extend_from_slice(&u32::try_from(data.len()).unwrap_or(u32::MAX).to_be_bytes());
+            cut.extend_from_slice(data);
         }
         cut.extend(std::iter::repeat_n(0, self.hash.len_in_bytes()));
         self.seal(&mut cut);

@@ -113,6 +113,8 @@ pub struct Outcome {
     pub copy: Option<CopyFacts>,
     /// Keeps the temporary data; dropping it removes them, which may wait until the report is printed.
     pub run_dir: Option<RunDir>,
+    /// Keeps the full copy that the user's own commands ran in; as [`Self::run_dir`].
+    pub own_copy: Option<RunDir>,
 }
 
 /// Why a run ended early.
@@ -373,7 +375,14 @@ impl Session<'_> {
         let mut copy = CopySide::build(self, &run_dir, stop)?;
         copy.take_contents(self)?;
         if let Some(place) = place {
-            copy.add_git(self, place, &run_dir)?;
+            copy.add_git(self, place)?;
+        }
+        if !copy.facts.is_whole {
+            self.note(format!(
+                "the copy holds {} of {} files, as many as could be made in time; its figures are scaled up",
+                copy.facts.files,
+                self.files.paths.len()
+            ));
         }
         copy.facts.build_s = started.elapsed().as_secs_f64();
         self.outcome.copy = Some(copy.facts.clone());

@@ -193,25 +193,15 @@ impl Session<'_> {
                 break;
             }
             let started = Instant::now();
-            match self.in_place(place, mode, limit)? {
-                Status::Done { seconds, output } => {
-                    sides.place.push(seconds);
-                    sides.is_same &= output == expected;
-                }
-                Status::TimedOut(seconds) => {
-                    if sides.place.is_empty() {
-                        sides.place_sample = Some(at_least(seconds));
-                    }
-                    break;
-                }
-                Status::Failed(why) => {
-                    sides.note(format!("`git status` failed in place: {why}"));
-                    break;
-                }
+            // Each side begins every other round, so that neither profits from what the other leaves in the caches.
+            let is_copy_first = round % 2 == 1;
+            if is_copy_first && !self.copy_round(copy, mode, expected, sides)? {
+                break;
             }
-            if let Some(copy) = copy
-                && !self.copy_round(copy, mode, expected, sides)?
-            {
+            if !self.place_round(place, mode, expected, sides)? {
+                break;
+            }
+            if !is_copy_first && !self.copy_round(copy, mode, expected, sides)? {
                 break;
             }
             longest = longest.max(started.elapsed());
@@ -220,14 +210,42 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs the copy's side of a round; returns whether another round makes sense.
-    fn copy_round(
+    /// Runs the place's side of a round; returns whether another round makes sense.
+    fn place_round(
         &mut self,
-        copy: &CopySide,
+        place: &PrivateGit,
         mode: StatusMode,
         expected: &[u8],
         sides: &mut Sides,
     ) -> Result<bool, Halt> {
+        match self.in_place(place, mode, self.git_limit())? {
+            Status::Done { seconds, output } => {
+                sides.place.push(seconds);
+                sides.is_same &= output == expected;
+                Ok(true)
+            }
+            Status::TimedOut(seconds) => {
+                if sides.place.is_empty() {
+                    sides.place_sample = Some(at_least(seconds));
+                }
+                Ok(false)
+            }
+            Status::Failed(why) => {
+                sides.note(format!("`git status` failed in place: {why}"));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Runs the copy's side of a round; returns whether another round makes sense.
+    fn copy_round(
+        &mut self,
+        copy: Option<&CopySide>,
+        mode: StatusMode,
+        expected: &[u8],
+        sides: &mut Sides,
+    ) -> Result<bool, Halt> {
+        let Some(copy) = copy else { return Ok(true) };
         let Some(git) = &copy.git else { return Ok(true) };
         match self.in_copy(git, mode)? {
             Status::Done { seconds, output } => {

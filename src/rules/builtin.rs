@@ -34,6 +34,7 @@ const FILES: &[(&str, &str)] = rule_files![
     "rebuildable/common.yaml",
     "rebuildable/ecosystems.yaml",
     "verdict/verdicts.yaml",
+    "verdict/reports.yaml",
 ];
 
 /// Returns the built-in rule files.

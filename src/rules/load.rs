@@ -111,13 +111,22 @@ impl RuleSet {
     ///
     /// [`Error::Refused`] with the first mistake, or [`Error::Io`] when a directory cannot be read.
     pub fn load(dirs: &[PathBuf]) -> Result<Self, Error> {
-        let mut files = builtin::files();
-        let user = user_rules_dir().filter(|dir| dir.is_dir());
-        for (layer, dir) in user.iter().chain(dirs).enumerate() {
-            read_dir(dir, layer + 1, &mut files)?;
-        }
-        assemble(&files).map_err(|problems| failure(&problems))
+        assemble(&files(dirs)?).map_err(|problems| failure(&problems))
     }
+}
+
+/// Returns every rule file of a run: the built-in ones, the user's own, and those of the given directories.
+///
+/// # Errors
+///
+/// [`Error::Io`] or [`Error::Refused`] when a directory or file cannot be read.
+pub fn files(dirs: &[PathBuf]) -> Result<Vec<RuleFile>, Error> {
+    let mut files = builtin::files();
+    let user = user_rules_dir().filter(|dir| dir.is_dir());
+    for (layer, dir) in user.iter().chain(dirs).enumerate() {
+        read_dir(dir, layer + 1, &mut files)?;
+    }
+    Ok(files)
 }
 
 /// Returns where a user's own rules are: `rehome/rules` below `$XDG_CONFIG_HOME`, `~/.config` when that is not set.
@@ -137,7 +146,7 @@ fn failure(problems: &[Problem]) -> Error {
 }
 
 /// Reads every `*.yaml` and `*.yml` below a directory, in the order of their names.
-fn read_dir(dir: &Path, layer: usize, files: &mut Vec<RuleFile>) -> Result<(), Error> {
+pub(super) fn read_dir(dir: &Path, layer: usize, files: &mut Vec<RuleFile>) -> Result<(), Error> {
     /// Depth of folders that is followed; rules are kept in folders by kind.
     const MAX_DEPTH: usize = 4;
     let walk = ignore::WalkBuilder::new(dir)
@@ -216,6 +225,7 @@ struct Builder {
     settings: Vec<SettingRule>,
     thresholds: Vec<Threshold>,
     judging: Option<JudgingFile>,
+    filesystem: Vec<RuleFile>,
     origins: BTreeMap<(&'static str, String), String>,
     layers: BTreeMap<(&'static str, String), usize>,
     problems: Vec<Problem>,
@@ -251,6 +261,8 @@ impl Builder {
             }
             "verdict" => self.add_verdicts(file, parse(file)?),
             "judging" => self.add_judging(parse(file)?),
+            // The scan has built-in ones of its own.
+            "filesystem" if file.layer > 0 => self.filesystem.push(file.clone()),
             "filesystem" => {}
             other => {
                 let line = line_of(&file.text, &format!("kind: {other}"));
@@ -354,6 +366,7 @@ impl Builder {
                 settings: self.settings,
                 thresholds: self.thresholds,
                 judging,
+                filesystem: self.filesystem,
                 origins: self.origins,
                 globs: globs.with_tests(tests),
             }),

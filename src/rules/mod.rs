@@ -9,6 +9,7 @@ pub mod condition;
 pub mod evaluate;
 pub mod example;
 pub mod extract;
+pub mod filesystem;
 pub mod gather;
 pub mod kinds;
 pub mod live;
@@ -17,6 +18,7 @@ pub mod names;
 pub mod paths;
 mod place;
 pub mod say;
+pub mod schema;
 pub mod source;
 pub mod vocabulary;
 pub mod weigh;
@@ -47,6 +49,8 @@ pub struct RuleSet {
     pub thresholds: Vec<Threshold>,
     /// Shared lists, weights and plans of reading.
     pub judging: JudgingFile,
+    /// Files of filesystem rules that were added; the scan reads them.
+    pub filesystem: Vec<load::RuleFile>,
     /// Where each rule is written: the file's name by kind and id.
     pub origins: BTreeMap<(&'static str, String), String>,
     /// Every glob over tracked paths, compiled once.

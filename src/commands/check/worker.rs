@@ -8,6 +8,7 @@ use std::time::Instant;
 use etcetera::BaseStrategy;
 use rustix::process::Signal;
 
+use super::extra::Extra;
 use crate::advise::advise;
 use crate::cli::{CheckArgs, Primary};
 use crate::commands::progress;
@@ -15,6 +16,7 @@ use crate::commands::supervise::{Event, emit};
 use crate::error::{EXIT_OK, Error};
 use crate::facts::{Facts, Platform, Toolchain};
 use crate::judge::judge;
+use crate::measure::temp::RunDir;
 use crate::measure::{self, Request, Workload};
 use crate::report::{Cost, Report, SCHEMA_VERSION};
 use crate::rules::RuleSet;
@@ -22,7 +24,6 @@ use crate::rules::gather::{Budget, Observations, Purpose, gather};
 use crate::rules::live::{self, LiveSource};
 use crate::scan::RepoProfile;
 use crate::scan::access::Access;
-use crate::scan::filesystem::rules::FilesystemRuleSet;
 use crate::scan::filesystem::target::{TargetRequest, choose_target};
 use crate::scan::filesystem::{Location, System};
 use crate::scan::git;
@@ -65,9 +66,10 @@ struct Check<'a> {
 impl Check<'_> {
     fn run(&mut self, out: &mut dyn Write) -> Result<(Report, measure::Outcome), Error> {
         let rules = RuleSet::load(&self.args.rules)?;
-        let system = System::live(FilesystemRuleSet::builtin()?)?;
+        let system = System::live(rules.filesystem_rules()?)?;
         let given = self.args.path.clone().unwrap_or_else(|| PathBuf::from("."));
-        let profile = scan(&system.resolve_spelling(&given)?, &self.access)?;
+        let path = system.resolve_spelling(&given)?;
+        let profile = scan(&path, &self.access).map_err(|error| system.explain(&path, error))?;
         let location = system.locate(&profile.worktree)?;
         self.access.add_calls(location.calls_in_place);
         let mut report = self.first_report(&system, &profile, &location);
@@ -83,15 +85,41 @@ impl Check<'_> {
         report.notes.extend(judgement.settings_problem.clone());
         emit(out, &Event::Partial { report: Box::new(report.clone()) })?;
         emit(out, &Event::LeftTheMount)?;
-        let outcome = self.measure(&profile, target.as_deref(), &mut report)?;
+        let mut outcome = self.measure(&profile, target.as_deref(), &mut report)?;
         report.complete = outcome.complete;
         if !outcome.interrupted {
+            outcome.own_copy = self.extra(&system, &profile, &location, target.as_deref(), &mut report, out)?;
             let advice = advise(&report.facts, &judgement, &rules, &observations);
             report.recommendation = Some(advice.recommendation);
             report.tune = advice.tune;
         }
         report.cost.wall_s = self.started.elapsed().as_secs_f64();
         Ok((report, outcome))
+    }
+
+    /// Measures what `--writes` and `--run` ask for.
+    fn extra(
+        &self,
+        system: &System,
+        profile: &RepoProfile,
+        location: &Location,
+        target: Option<&Path>,
+        report: &mut Report,
+        out: &mut dyn Write,
+    ) -> Result<Option<RunDir>, Error> {
+        let cache_home = etcetera::choose_base_strategy().ok().map(|base| base.cache_dir());
+        let bars = progress::chosen(self.args.quiet, self.args.verbose);
+        let extra = Extra {
+            args: self.args,
+            system,
+            profile,
+            location,
+            target,
+            cache_home: cache_home.as_deref(),
+            progress: bars.as_ref(),
+            interrupt: &self.interrupt,
+        };
+        extra.measure(report, out)
     }
 
     /// Reads what the rules need, and counts it.

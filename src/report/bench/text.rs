@@ -119,7 +119,7 @@ fn write_row(page: &mut Page<'_>, group: &Group, row: &Row) -> io::Result<()> {
         let rate = words::rate(group.suite, row, figure);
         let rest = format!("{ratio:<RATIO_COLUMNS$} {rate}");
         let time = format!(" {:>TIME_COLUMNS$}  ", format::seconds(figure.median));
-        let is_fastest = row.figures.len() > 1 && figure.ratio <= 1.0;
+        let is_fastest = row.figures.len() > 1 && words::is_fastest(figure);
         page.line(&[
             (if row.headline { Paint::Strong } else { Paint::Plain }, &label),
             (Paint::Strong, &letter),

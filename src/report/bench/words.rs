@@ -106,14 +106,22 @@ pub(super) fn rounds(group: &Group) -> String {
     }
 }
 
-/// Returns the ratio to the fastest, with its interval where there is one.
+/// Returns the ratio to the fastest, with its interval where there is one; the fastest has no ratio.
 pub(super) fn ratio(figure: &PlaceFigure) -> String {
+    if is_fastest(figure) {
+        return "fastest".to_owned();
+    }
     match figure.ratio_low.zip(figure.ratio_high) {
         Some((low, high)) => {
             format!("{} ({})", format::ratio(figure.ratio), format::ratio_interval(low, high))
         }
         None => format::ratio(figure.ratio),
     }
+}
+
+/// Returns whether a place is the one that the others are compared with.
+pub(super) fn is_fastest(figure: &PlaceFigure) -> bool {
+    figure.ratio <= 1.0
 }
 
 /// Returns the time of one operation or the throughput, whichever says more; empty where neither applies.

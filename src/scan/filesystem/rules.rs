@@ -190,6 +190,12 @@ struct CompiledCondition {
 }
 
 impl FilesystemRuleSet {
+    /// Returns name and text of every built-in file.
+    #[must_use]
+    pub fn builtin_files() -> Vec<(String, String)> {
+        BUILTIN.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    }
+
     /// Returns the rules that are built into the program.
     ///
     /// # Errors
