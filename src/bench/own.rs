@@ -102,9 +102,9 @@ fn measurement(work: &OwnWork<'_>, runs: &[Vec<f64>], seen: &[Vec<Seen>], shells
     if let Some(status) = seen[0].first().map(|seen| seen.status).filter(|status| *status != Some(0)) {
         notes.push(format!("it ended with {}", status_in_words(status)));
     }
-    let shell_s = shells[0];
-    notes.push(format!("the shell's own start ({:.1} ms in place) is subtracted", shell_s * 1e3));
-    if samples.iter().zip(shells).any(|(sample, shell_s)| sample.median < shell_s * SHELL_SHARE) {
+    let shell_in_place = shells[0];
+    notes.push(format!("the shell's own start ({:.1} ms in place) is subtracted", shell_in_place * 1e3));
+    if samples.iter().zip(shells).any(|(sample, shell)| sample.median < shell * SHELL_SHARE) {
         notes.push("it takes hardly longer than the shell itself, so the figures say little".to_owned());
     }
     let mut samples = samples.into_iter();
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use crate::progress::Silent;
 
-    fn work<'a>(command: &'a str, same_output: bool) -> OwnWork<'a> {
+    fn work(command: &str, same_output: bool) -> OwnWork<'_> {
         OwnWork { command, prepare: None, same_output, rounds: Some(3), name: "run_1" }
     }
 
