@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::facts::Facts;
 use crate::judge::{Judgement, Severity};
 use crate::rules::RuleSet;
-use crate::rules::evaluate::{Evaluator, Truth};
+use crate::rules::evaluate::{Evaluator, Seen, Subject, Truth};
 use crate::rules::gather::Observations;
 use crate::rules::kinds::VerdictRule;
+use crate::rules::paths::{IndexCounts, PathIndex};
 use crate::rules::say::fill;
 pub use crate::rules::vocabulary::Verdict;
 
@@ -103,14 +104,30 @@ pub fn advise(facts: &Facts, judgement: &Judgement, rules: &RuleSet, observation
         Some(rule) => recommend(rule, rules, judgement, &json, &evaluator),
         None => no_rule(),
     };
-    let tune = rules.settings.iter().filter(|rule| evaluator.test(&rule.when).truth == Truth::True).map(|rule| Tune {
+    Advice { recommendation, tune: settings(&json, rules, &evaluator) }
+}
+
+/// Returns the settings whose conditions hold on facts alone, without a repository.
+#[must_use]
+pub fn settings_without_repository(facts: &serde_json::Value, rules: &RuleSet) -> Vec<Tune> {
+    let paths = PathIndex::new(std::iter::empty(), &rules.globs, &rules.judging);
+    let (seen, index) = (Seen::default(), IndexCounts::new());
+    let (hazards, traces) = (BTreeSet::new(), BTreeSet::new());
+    let subject =
+        Subject { paths: &paths, facts, config: &[], index: &index, seen: &seen, hazards: &hazards, traces: &traces };
+    settings(facts, rules, &Evaluator::new(&subject))
+}
+
+fn settings(facts: &serde_json::Value, rules: &RuleSet, evaluator: &Evaluator) -> Vec<Tune> {
+    let holds = rules.settings.iter().filter(|rule| evaluator.test(&rule.when).truth == Truth::True);
+    let tune = holds.map(|rule| Tune {
         rule: rule.id.as_str().to_owned(),
-        say: fill(&rule.say, &json),
-        command: command_line(&words(&rule.command, &json)),
-        effect: fill(&rule.effect, &json),
+        say: fill(&rule.say, facts),
+        command: command_line(&words(&rule.command, facts)),
+        effect: fill(&rule.effect, facts),
         source: rule.source.clone(),
     });
-    Advice { recommendation, tune: tune.collect() }
+    tune.collect()
 }
 
 fn recommend(

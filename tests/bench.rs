@@ -366,6 +366,33 @@ fn the_published_schemas_are_current() {
     }
 }
 
+/// A saved mount table cannot be measured, but the advice is a matter of facts alone.
+#[test]
+fn the_advice_about_redirecting_is_given_only_where_it_holds() {
+    let rules = rehome::rules::RuleSet::load(&[]).unwrap();
+    let advice = |platform: &str, class: &str, low: Option<f64>| {
+        let facts = serde_json::json!({
+            "platform": platform,
+            "site": { "class": class },
+            "measure": { "relay": { "speedup": 8.2, "speedup_low": low } },
+        });
+        rehome::advise::settings_without_repository(&facts, &rules)
+    };
+    let given = advice("wsl2", "windows-drive", Some(7.1));
+    assert_eq!(given.len(), 1, "{given:?}");
+    assert!(given[0].effect.contains("took 8.2 times as long here"), "{given:?}");
+    assert_eq!(given[0].command, "wsl.exe --exec sh -c 'COMMAND > FILE'");
+    for (platform, class, low) in [
+        ("wsl1", "windows-drive", Some(7.1)),
+        ("wsl2", "local-native", Some(7.1)),
+        ("wsl2", "windows-drive", Some(1.2)),
+        ("wsl2", "windows-drive", None),
+        ("linux", "network", Some(7.1)),
+    ] {
+        assert_eq!(advice(platform, class, low), [], "{platform} {class} {low:?}");
+    }
+}
+
 struct Slow {
     // Dropped first: unmounted before the backing files go.
     mount: SlowMount,

@@ -99,7 +99,7 @@ fn a_command_is_timed_in_place_and_in_a_full_copy_that_goes_away() {
     }
     let ground = Ground::new();
     let log = ground.world.marks().join("log");
-    let command = format!("pwd >> '{}'; git log --oneline | wc -l", log.display());
+    let command = format!("pwd >> '{}'; git log --oneline | wc -l; sleep 0.3", log.display());
     let report = ground.check(&["--run", &command, "--run", "true", "--same-output", "--rounds", "3"]);
     let first = workload(&report, "run_1");
     assert_eq!(first["same_work"], true, "{first}");

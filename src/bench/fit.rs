@@ -16,6 +16,7 @@ const BUDGET_MAX_S: f64 = 7_200.0;
 
 /// How long a suite will take, from a trial with a small part of the work; in seconds, all places together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "units stand in names")]
 pub(super) struct Estimate {
     /// Before and after all rounds, whatever the size.
     pub(super) fixed_s: f64,

@@ -23,6 +23,8 @@ const MAX_ROUNDS: u32 = 6;
 const QUICK_S: f64 = 2.0;
 /// A command that does not end within this time is given up.
 const LIMIT: Duration = Duration::from_secs(1_800);
+/// What is left of a command that takes no longer than the shell, in seconds: nothing would have no ratio.
+const SHORTEST_S: f64 = 1e-6;
 /// A command that takes less than this many starts of the shell is mostly the shell.
 const SHELL_SHARE: f64 = 1.0;
 
@@ -77,7 +79,7 @@ pub fn time_own_work(
             let run = once(work, places[place], interrupt)?;
             seen[place].push(Seen { status: run.status.code(), output: normal_output(&run.stdout, places[place]) });
             if round > 0 {
-                runs[place].push((run.elapsed.as_secs_f64() - shells[place]).max(f64::MIN_POSITIVE));
+                runs[place].push((run.elapsed.as_secs_f64() - shells[place]).max(SHORTEST_S));
             } else if run.elapsed.as_secs_f64() < QUICK_S && work.rounds.is_none() {
                 // The last place decides: the copy, which is the quicker one where that matters.
                 rounds = MAX_ROUNDS;
@@ -96,16 +98,18 @@ fn measurement(work: &OwnWork<'_>, runs: &[Vec<f64>], seen: &[Vec<Seen>], shells
     let samples: Vec<Sample> = runs.iter().map(|runs| sample(runs)).collect();
     let estimates = stats::estimate(&runs[0]).zip(runs.get(1).and_then(|runs| stats::estimate(runs)));
     let is_same = difference.is_none();
-    let speedup = estimates.filter(|_| is_same).and_then(|(place, copy)| stats::speedup(&place, &copy));
+    let is_mostly_shell = samples.iter().zip(shells).any(|(sample, shell)| sample.median < shell * SHELL_SHARE);
+    let speedup =
+        estimates.filter(|_| is_same && !is_mostly_shell).and_then(|(place, copy)| stats::speedup(&place, &copy));
     let mut notes = vec![format!("`{}`", printable_text(work.command))];
     notes.extend(difference);
     if let Some(status) = seen[0].first().map(|seen| seen.status).filter(|status| *status != Some(0)) {
         notes.push(format!("it ended with {}", status_in_words(status)));
     }
-    let shell_s = shells[0];
-    notes.push(format!("the shell's own start ({:.1} ms in place) is subtracted", shell_s * 1e3));
-    if samples.iter().zip(shells).any(|(sample, shell_s)| sample.median < shell_s * SHELL_SHARE) {
-        notes.push("it takes hardly longer than the shell itself, so the figures say little".to_owned());
+    let shell_in_place = shells[0];
+    notes.push(format!("the shell's own start ({:.1} ms in place) is subtracted", shell_in_place * 1e3));
+    if is_mostly_shell {
+        notes.push("it takes hardly longer than the shell itself, so there is no ratio".to_owned());
     }
     let mut samples = samples.into_iter();
     let in_place = samples.next().unwrap_or_else(|| sample(&[]));
@@ -239,7 +243,7 @@ mod tests {
     use super::*;
     use crate::progress::Silent;
 
-    fn work<'a>(command: &'a str, same_output: bool) -> OwnWork<'a> {
+    fn work(command: &str, same_output: bool) -> OwnWork<'_> {
         OwnWork { command, prepare: None, same_output, rounds: Some(3), name: "run_1" }
     }
 
@@ -253,12 +257,12 @@ mod tests {
 
     #[test]
     fn a_command_is_run_in_both_places_and_has_a_ratio() {
-        let (measured, a, b) = time(&work("echo x >> log; sleep 0.02", false));
+        let (measured, a, b) = time(&work("echo x >> log; sleep 0.3", false));
         assert!(measured.same_work && measured.speedup.is_some(), "{measured:?}");
         for dir in [&a, &b] {
             assert_eq!(std::fs::read_to_string(dir.path().join("log")).unwrap(), "x\n".repeat(4));
         }
-        assert!(measured.note.unwrap().starts_with("`echo x >> log; sleep 0.02`"));
+        assert!(measured.note.unwrap().starts_with("`echo x >> log; sleep 0.3`"));
     }
 
     #[test]
@@ -275,6 +279,14 @@ mod tests {
         assert!(!measured.same_work && measured.note.unwrap().contains("another output in the copy"));
         let (measured, _a, _b) = time(&work("cat side", false));
         assert!(measured.same_work);
+    }
+
+    #[test]
+    fn a_command_that_takes_no_time_has_no_ratio_and_can_be_told_as_json() {
+        let (measured, _a, _b) = time(&work(":", true));
+        assert!(measured.same_work && measured.speedup.is_none(), "{measured:?}");
+        let json = serde_json::to_string(&measured).unwrap();
+        assert_eq!(serde_json::from_str::<Measurement>(&json).unwrap(), measured);
     }
 
     #[test]

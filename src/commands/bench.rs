@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use crate::advise::settings_without_repository;
 use crate::bench::compare::{Comparison, compare};
 use crate::bench::result::{BENCH_SCHEMA_VERSION, BenchReport, Place, Role};
 use crate::bench::{self, Environment, Finished, Options, SmallPlan};
@@ -10,6 +11,7 @@ use crate::cli::{BenchArgs, BenchFormat};
 use crate::commands::{output, progress};
 use crate::error::{EXIT_OK, Error, printable};
 use crate::report::bench as report;
+use crate::rules::RuleSet;
 use crate::scan::filesystem::rules::FilesystemRuleSet;
 use crate::scan::filesystem::target::{TargetRequest, choose_target};
 use crate::scan::filesystem::{Location, System};
@@ -59,6 +61,8 @@ fn measure(args: &BenchArgs, out: &mut dyn Write) -> Result<u8, Error> {
     };
     let Finished { mut report, is_interrupted, save_error } = bench::run(&options, places, &env, &mut save)?;
     report.notes.extend(remark);
+    report.notes.extend(advice(&report, &RuleSet::load(&[])?));
+    let save_error = save_error.or_else(|| save(&report).err());
     write_run(&report, args.format, out)?;
     if is_interrupted {
         return Err(Error::Interrupted);
@@ -132,6 +136,22 @@ fn locate(system: &System, given: &Path, role: Role) -> Result<(Place, Location)
     }
     let place = Place { path: location.site.path.clone(), role, site: Some(location.site.clone()), scratch: None };
     Ok((place, location))
+}
+
+/// Returns what the rules advise for places where a relay of small writes was measured, one sentence each.
+fn advice(report: &BenchReport, rules: &RuleSet) -> Vec<String> {
+    let comparison = compare(&[(None, report.clone())]);
+    let mut sentences = Vec::new();
+    for cost in &comparison.relays {
+        let facts = serde_json::json!({
+            "platform": report.machine.platform,
+            "site": report.places[cost.column].site,
+            "measure": { "relay": { "speedup": cost.factor, "speedup_low": cost.low, "speedup_high": cost.high } },
+        });
+        let tunes = settings_without_repository(&facts, rules);
+        sentences.extend(tunes.into_iter().map(|tune| format!("{}: `{}`; {}", tune.say, tune.command, tune.effect)));
+    }
+    sentences
 }
 
 /// Says on standard error where this writes, before anything is written there.

@@ -188,9 +188,10 @@ fn survive<T>(result: Result<T, Error>, what: &str, report: &mut Report) -> Resu
         Ok(value) => Ok(Some(value)),
         Err(error @ (Error::Interrupted | Error::Output(_))) => Err(error),
         Err(error) => {
-            let causes: String = error.causes().iter().map(|cause| format!(": {cause}")).collect();
+            let what_and_why: Vec<String> =
+                [what.to_owned(), error.to_string()].into_iter().chain(error.causes()).collect();
             let hint = error.hint().map_or_else(String::new, |hint| format!(" ({hint})"));
-            report.notes.push(format!("{what}: {error}{causes}{hint}"));
+            report.notes.push(format!("{}{hint}", what_and_why.join(": ")));
             report.complete = false;
             Ok(None)
         }
