@@ -6,6 +6,7 @@
 mod home;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -189,7 +190,8 @@ fn a_measurement_in_the_background_leaves_an_answer_for_the_next_prompt() {
 fn an_answer_takes_at_most_three_calls_on_the_repositorys_mount() {
     if Command::new("strace").arg("-V").output().is_err() {
         assert!(std::env::var_os("REHOME_REQUIRE_ALL").is_none(), "strace is missing");
-        eprintln!("SKIPPED an_answer_takes_at_most_three_calls_on_the_repositorys_mount: needs strace");
+        let line = "SKIPPED an_answer_takes_at_most_three_calls_on_the_repositorys_mount: needs strace";
+        let _ = writeln!(std::io::stderr(), "{line}");
         return;
     }
     for directory in ["", "web/app"] {

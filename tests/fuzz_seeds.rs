@@ -61,7 +61,7 @@ impl Dice {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % limit.max(1)
+        usize::try_from(self.0 >> 33).unwrap_or(0) % limit.max(1)
     }
 }
 

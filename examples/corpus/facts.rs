@@ -65,7 +65,7 @@ impl CorpusFacts {
             out.add("dotnet.kinds", if index < windows_ui { "windows-ui" } else { "plain" }, &path);
         }
         let mut named = 0;
-        let mut add = |value: &str, count: u64, out: &mut Extracted| {
+        let add = |value: &str, count: u64, out: &mut Extracted| {
             for index in 0..count {
                 if value.contains('$') {
                     out.add_unresolved("dotnet.frameworks");
@@ -120,15 +120,12 @@ impl CorpusFacts {
 
     fn images(images: &[String], name: &'static str, path: &str, out: &mut Extracted) {
         for image in images {
-            match system_of(image) {
-                Some(system) => {
-                    out.add_once("ci.systems", system, path);
-                    out.add_once(name, system, path);
-                }
-                None => {
-                    out.add_unresolved("ci.systems");
-                    out.add_unresolved(name);
-                }
+            if let Some(system) = system_of(image) {
+                out.add_once("ci.systems", system, path);
+                out.add_once(name, system, path);
+            } else {
+                out.add_unresolved("ci.systems");
+                out.add_unresolved(name);
             }
         }
     }
@@ -332,10 +329,10 @@ impl Source for CorpusFacts {
             Extractor::Pyproject => self.python("pyproject.toml", path, &mut out),
             Extractor::SetupCfg => self.python("setup.cfg", path, &mut out),
             Extractor::SetupPy => self.python("setup.py", path, &mut out),
-            Extractor::Requirements => {
-                if self.at("python/unix_server_requirements").and_then(Value::as_bool) == Some(true) {
-                    out.add_once("python.requirements", "gunicorn", path);
-                }
+            Extractor::Requirements
+                if self.at("python/unix_server_requirements").and_then(Value::as_bool) == Some(true) =>
+            {
+                out.add_once("python.requirements", "gunicorn", path);
             }
             Extractor::CmakePresets => self.presets(path, &mut out),
             Extractor::Attributes => {
