@@ -208,11 +208,11 @@ fn judging_stays_within_some_forty_calls_however_large_and_mixed_the_repository_
     let access = Access::default();
     let profile = scan(directory.path(), &access).unwrap();
     let before = access.count().calls;
-    let facts = on_a_drive(&profile.facts.clone());
+    let facts = on_a_drive(&profile.facts);
     let observations = observe(&profile, &facts, &rules, &access);
     let own = access.count().calls - before;
-    assert!(own <= 46, "{own} calls of judging");
-    assert!(access.count().calls <= 70, "{} calls in all", access.count().calls);
+    assert!(own <= 40, "{own} calls of judging");
+    assert!(access.count().calls <= 60, "{} calls in all", access.count().calls);
     assert!(observations.seen.is_cut(), "the working copy was meant to want more than the budget");
     assert!(judge(&observations, &rules, None).toolchain.confidence > 0.0);
 }
@@ -227,7 +227,7 @@ fn a_small_plain_repository_costs_a_handful_of_calls() {
     let access = Access::default();
     let profile = scan(directory.path(), &access).unwrap();
     let before = access.count().calls;
-    let observations = observe(&profile, &on_a_drive(&profile.facts.clone()), &rules, &access);
+    let observations = observe(&profile, &on_a_drive(&profile.facts), &rules, &access);
     let own = access.count().calls - before;
     assert!(own <= 12, "{own} calls: {:?}", observations.seen.texts.keys());
 }
@@ -241,7 +241,7 @@ fn the_index_of_a_linux_git_settles_a_project_of_both_sides() {
     let rules = RuleSet::builtin().unwrap();
     let access = Access::default();
     let profile = scan(directory.path(), &access).unwrap();
-    let observations = observe(&profile, &on_a_drive(&profile.facts.clone()), &rules, &access);
+    let observations = observe(&profile, &on_a_drive(&profile.facts), &rules, &access);
     let judgement = judge(&observations, &rules, None);
     assert_eq!(judgement.committed.primary, Toolchain::Either);
     assert_eq!(judgement.toolchain.primary, Toolchain::Linux);
@@ -261,7 +261,7 @@ fn an_added_rule_decides_a_repository_that_it_is_made_for() {
     let rules = RuleSet::load(&[added.path().to_owned()]).unwrap();
     let access = Access::default();
     let profile = scan(directory.path(), &access).unwrap();
-    let observations = observe(&profile, &on_a_drive(&profile.facts.clone()), &rules, &access);
+    let observations = observe(&profile, &on_a_drive(&profile.facts), &rules, &access);
     let judgement = judge(&observations, &rules, None);
     assert_eq!(judgement.toolchain.primary, Toolchain::Windows);
     assert!(judgement.evidence.iter().any(|evidence| evidence.rule == "team-rule" && evidence.matched == "team.cfg"));
@@ -280,6 +280,6 @@ fn a_link_in_the_place_of_a_file_is_not_followed() {
     let rules = RuleSet::builtin().unwrap();
     let access = Access::default();
     let profile = scan(directory.path(), &access).unwrap();
-    let observations = observe(&profile, &on_a_drive(&profile.facts.clone()), &rules, &access);
+    let observations = observe(&profile, &on_a_drive(&profile.facts), &rules, &access);
     assert!(judge(&observations, &rules, None).evidence.iter().all(|evidence| evidence.rule != "npm-os-win32"));
 }

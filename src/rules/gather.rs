@@ -24,9 +24,10 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// Some forty small reads: at the 5 ms that a call takes on a slow mount, a fifth of a second.
+    /// Some forty small reads, with those for the times of traces: at the 5 ms that a call takes on a slow mount, a fifth
+    /// of a second. The scan itself makes about twenty, so that both stay within sixty.
     fn default() -> Self {
-        Self { calls: 40, bytes: 2 << 20 }
+        Self { calls: 36, bytes: 2 << 20 }
     }
 }
 
@@ -342,7 +343,7 @@ impl Reader<'_> {
 /// Looks up when the strong traces of both sides were made, since the newest one wins.
 fn times_of_conflicting_traces(rules: &RuleSet, observations: &mut Observations, source: &dyn Source) {
     /// Traces a side whose time is looked up.
-    const TIMES_PER_SIDE: usize = 3;
+    const TIMES_PER_SIDE: usize = 2;
     let mut places: [Vec<String>; 2] = [Vec::new(), Vec::new()];
     for rule in rules.evidence.iter().filter(|rule| rule.trace && rule.strength == Strength::Strong) {
         let outcome = observations.test(&rule.when);
