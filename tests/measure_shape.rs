@@ -155,7 +155,6 @@ fn read_objects(git: &PrivateGit, profile: &RepoProfile) {
 fn assert_close(what: &str, probe: u64, git: u64, share: f64, details: &str) {
     #[expect(clippy::cast_precision_loss, reason = "small counts")]
     let difference = probe as f64 / git as f64 - 1.0;
-    eprintln!("{what}: {probe} calls of the probe, {git} of git ({difference:+.4})");
     assert!(
         difference.abs() <= share,
         "{what}: {probe} calls of the probe, {git} of git ({difference:+.4})\n{details}"

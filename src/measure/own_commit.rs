@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::measure::objects::Object;
-use crate::measure::raw_index::{Kind, RawIndex};
+use crate::measure::raw_index::{Kind, RawEntry, RawIndex};
 
 /// What makes an index look committed.
 #[derive(Debug)]
@@ -72,8 +72,9 @@ impl Trees<'_> {
                 continue;
             };
             let start = &full[..=prefix + slash];
-            let end =
-                self.index.entries[at..range.end].partition_point(|entry| self.index.name(entry).starts_with(start));
+            let is_below = |entry: &RawEntry| self.index.name(entry).starts_with(start);
+            // At least this entry itself, however a damaged index is sorted.
+            let end = self.index.entries[at..range.end].partition_point(is_below).max(1);
             let child = self.tree(at..at + end, prefix + slash + 1, &rest[..slash])?;
             at += end;
             subtrees += 1;
