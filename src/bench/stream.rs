@@ -10,7 +10,7 @@ use std::sync::mpsc;
 
 use super::clock::Stopwatch;
 use super::content::{CHUNK_BYTES, Content};
-use super::engine::{Outcome, Shrunk, WorkDir, Workload, extrapolate, scaled};
+use super::engine::{Outcome, Shrunk, WorkDir, Workload, scaled};
 use super::fit::Estimate;
 use super::result::{Proof, Setup, Suite};
 use super::seq::create_new;
@@ -39,8 +39,14 @@ const BUFFERS: usize = 4;
 const BUFFER_BYTES: usize = 1 << 20;
 /// Name of the file that is written.
 const TARGET: &str = "stream";
-/// Parts of the work that trials do: 256 KiB, then 4 MiB in each way.
-const TRIAL_DIVISORS: [u32; 2] = [256, 16];
+/// Length of the first trial, which is mostly what does not depend on the length.
+const SHORT_TRIAL: u64 = 64 << 10;
+/// Length of the second trial.
+const LONG_TRIAL: u64 = 1 << 20;
+/// Length of the second trial where the first was quick.
+const QUICK_TRIAL: u64 = 4 << 20;
+/// A first trial that took less than this, in seconds, was quick.
+const QUICK_TRIAL_S: f64 = 0.1;
 /// Shortest stream that a round is shrunk to: one of the largest writes.
 const MIN_BYTES: u64 = 4 << 20;
 
@@ -196,13 +202,21 @@ impl Workload for Stream {
     }
 
     fn estimate(&mut self, place: &WorkDir, interrupt: &Interrupt) -> Result<Estimate, Error> {
-        let round_s = extrapolate(&TRIAL_DIVISORS, |divisor| {
+        let trial = |bytes: u64| {
             // Reading back for the check takes its time, too, so the clock on the wall counts here.
             let began = std::time::Instant::now();
-            self.run(place, self.bytes / divisor, interrupt)?;
-            Ok(began.elapsed().as_secs_f64())
-        })?;
-        Ok(Estimate { round_s, ..Estimate::default() })
+            self.run(place, bytes, interrupt)?;
+            Ok::<f64, Error>(began.elapsed().as_secs_f64())
+        };
+        let short_s = trial(SHORT_TRIAL)?;
+        let long = if short_s < QUICK_TRIAL_S { QUICK_TRIAL } else { LONG_TRIAL };
+        let long_s = trial(long)?;
+        #[expect(clippy::cast_precision_loss, reason = "lengths are far below 2^52")]
+        let (short, long, whole) = (SHORT_TRIAL as f64, long as f64, self.bytes as f64);
+        // Opening, syncing and removing cost the same whatever the length.
+        let per_byte_s = ((long_s - short_s) / (long - short)).max(0.0);
+        let round_fixed_s = (short_s - per_byte_s * short).max(0.0);
+        Ok(Estimate { round_fixed_s, round_s: per_byte_s * whole, ..Estimate::default() })
     }
 
     fn shrink(&mut self, factor: f64) -> Result<Option<Shrunk>, Error> {

@@ -132,8 +132,10 @@ impl Extra<'_> {
 
     fn runs(&self, copy: Option<&Path>, report: &mut Report, out: &mut dyn Write) -> Result<(), Error> {
         let below = self.below();
-        let in_place = self.profile.worktree.join(&below);
-        let in_copy = copy.map(|copy| copy.join(&below));
+        // Joining nothing would add a slash, and a command may print where it runs.
+        let there = |root: &Path| if below.as_os_str().is_empty() { root.to_owned() } else { root.join(&below) };
+        let in_place = there(&self.profile.worktree);
+        let in_copy = copy.map(there);
         for (number, command) in self.args.run.iter().enumerate() {
             let name = format!("run_{}", number + 1);
             let work = OwnWork {
