@@ -255,6 +255,19 @@ pub struct ToolchainFacts {
     /// What set the answer aside (`--primary`, `.rehome.yaml`); absent when the rules decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overridden_by: Option<String>,
+    /// What the committed files alone say, without the traces of use in this working copy; absent where nothing was
+    /// judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub committed: Option<CommittedFacts>,
+}
+
+/// The toolchain that the committed files speak for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CommittedFacts {
+    /// The answer.
+    pub primary: Toolchain,
+    /// Probability of the answer, 0 to 1.
+    pub confidence: f64,
 }
 
 /// The figures of one workload that rules may look at.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{HazardFacts, Toolchain, ToolchainFacts};
+use crate::facts::{CommittedFacts, HazardFacts, Toolchain, ToolchainFacts};
 use crate::rules::RuleSet;
 use crate::rules::evaluate::{Evaluator, Truth};
 use crate::rules::gather::Observations;
@@ -21,7 +21,7 @@ pub struct Judgement {
     /// The primary toolchain.
     pub toolchain: ToolchainFacts,
     /// What the committed files alone say, without the traces of use in this working copy.
-    pub committed: ToolchainFacts,
+    pub committed: CommittedFacts,
     /// Every evidence rule that fired, strongest first, the losing ones included.
     pub evidence: Vec<Evidence>,
     /// Every hazard that was found, blockers first.
@@ -99,21 +99,19 @@ pub fn judge(observations: &Observations, rules: &RuleSet, asked: Option<Toolcha
     let (odds, weighed) = weigh(&committed, &rules.judging.weights);
     let trace_weights = weigh_traces(&traces, rules);
     let (side, confidence) = odds.best();
-    let committed_facts = ToolchainFacts { primary: side, confidence, overridden_by: None };
+    let committed_facts = CommittedFacts { primary: side, confidence };
     let settled = settle(odds, &traces, &trace_weights, observations);
     let (settings, settings_problem) = match &observations.settings {
         Some(Ok(settings)) => (settings.clone(), None),
         Some(Err(problem)) => (crate::rules::load::RepoSettings::default(), Some(problem.to_string())),
         None => (crate::rules::load::RepoSettings::default(), None),
     };
-    let toolchain = if let Some(primary) = asked {
-        ToolchainFacts { primary, confidence: 1.0, overridden_by: Some("--primary".to_owned()) }
-    } else if let Some(primary) = settings.primary {
-        ToolchainFacts { primary: primary.into(), confidence: 1.0, overridden_by: Some(REPO_FILE.to_owned()) }
-    } else {
-        let (primary, confidence) = settled;
-        ToolchainFacts { primary, confidence, overridden_by: None }
+    let (primary, confidence, overridden_by) = match (asked, settings.primary) {
+        (Some(asked), _) => (asked, 1.0, Some("--primary".to_owned())),
+        (None, Some(named)) => (named.into(), 1.0, Some(REPO_FILE.to_owned())),
+        (None, None) => (settled.0, settled.1, None),
     };
+    let toolchain = ToolchainFacts { primary, confidence, overridden_by, committed: Some(committed_facts) };
     let mut evidence = listed(&committed, &weighed, observations);
     evidence.extend(listed(&traces, &trace_weights, observations));
     evidence.sort_by(|a, b| {

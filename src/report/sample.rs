@@ -156,7 +156,12 @@ pub(crate) fn moving() -> Report {
             }),
             repo: repository(),
             git: Some(GitFacts { version: "2.47.3".into(), path: "/usr/bin/git".into() }),
-            toolchain: Some(ToolchainFacts { primary: Toolchain::Linux, confidence: 0.97, overridden_by: None }),
+            toolchain: Some(ToolchainFacts {
+                primary: Toolchain::Linux,
+                confidence: 0.97,
+                overridden_by: None,
+                committed: None,
+            }),
             measure: std::collections::BTreeMap::new(),
             hazards: Some(HazardFacts::default()),
         },
@@ -295,6 +300,7 @@ pub(crate) fn tuning() -> Report {
         primary: Toolchain::Windows,
         confidence: 0.997,
         overridden_by: Some("--primary".into()),
+        committed: None,
     });
     report.tune = vec![Tune {
         rule: "untracked-cache".into(),
