@@ -36,6 +36,8 @@ const WORKLOAD_SHARE: f64 = 0.08;
 const SKELETON_MOST_S: f64 = 3.0;
 /// Share of the budget that a workload needs to be worth starting.
 const FEWEST_SHARE: f64 = 0.02;
+/// What is said when time runs out.
+const BUDGET_USED_UP: &str = "the budget was used up before every workload was measured; give more with `--budget`";
 /// How long after the deadline an answer may still come: a mount this slow counts as hung.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// What a run on a repository that is already native may take, in seconds: it is run by scripts and prompts.
@@ -125,6 +127,8 @@ pub(crate) enum Halt {
     Interrupted,
     /// The repository's mount does not answer.
     Hung,
+    /// The budget was used up.
+    Late,
     /// It failed.
     Failed(Error),
 }
@@ -219,6 +223,7 @@ fn run(request: &Request, progress: &dyn Progress, interrupt: &Interrupt, copies
             outcome.hung = true;
             outcome.notes.push("the mount stopped answering; what was measured before that is kept".to_owned());
         }
+        Err(Halt::Late) => outcome.notes.push(BUDGET_USED_UP.to_owned()),
         Err(Halt::Failed(error)) => return Err(error),
     }
     Ok(outcome)
@@ -257,7 +262,7 @@ impl Session<'_> {
                 continue;
             }
             if self.is_late() {
-                self.note("the budget was used up before every workload was measured; give more with `--budget`");
+                self.note(BUDGET_USED_UP);
                 break;
             }
             match workload {
@@ -281,7 +286,12 @@ impl Session<'_> {
     ///
     /// What is asked stops by itself at the deadline, but for the one call that is under way.
     pub(crate) fn ask(&mut self, ask: &Ask) -> Result<Answer, Halt> {
-        Ok(self.probe.ask(ask, self.deadline + PATIENCE, self.interrupt)?)
+        let is_late = Instant::now() >= self.deadline;
+        match self.probe.ask(ask, self.deadline + PATIENCE, self.interrupt) {
+            // Asked after the deadline: the silence says nothing about the mount.
+            Err(Trouble::Hung) if is_late => Err(Halt::Late),
+            answer => Ok(answer?),
+        }
     }
 
     /// Returns whether the budget is used up, so that a further workload would not end in time.

@@ -34,7 +34,7 @@ const LONGEST_LINK: usize = 4095;
 /// A skeleton that was built, at least in part.
 #[derive(Debug)]
 pub struct Skeleton {
-    /// The index for it: the repository's with the stat data of the new files, all entries included.
+    /// The index for it: the repository's with the stat data of the new files, all entries included, not sealed yet.
     pub index: Vec<u8>,
     /// Entries at the index's beginning that were built; all of them unless time ran out.
     pub built_entries: usize,
@@ -132,7 +132,6 @@ fn finish(index: &RawIndex, bytes: &[u8], files: &Files, finished: &[(usize, Vec
         files.paths.get(made).map_or(0, |number| *number as usize)
     };
     let dirs = files.dirs.iter().filter(|dir| dir.length > 0 && dir.is_before(built_entries)).count();
-    index.seal(&mut patched);
     Skeleton { index: patched, built_entries, files: made as u64, dirs: dirs as u64 }
 }
 
