@@ -39,7 +39,7 @@ for number in range((count + 11) // 12):
 PYTHON
     git -C "$work/source" init -q
     git -C "$work/source" add -A
-    git -C "$work/source" -c user.name=b -c user.email=b@example.org commit -q -m all
+    git -C "$work/source" -c user.name=b -c user.email=b@example.org -c gc.auto=0 -c maintenance.auto=false commit -q -m all
     git -C "$work/source" gc -q
 }
 
@@ -66,7 +66,7 @@ measure() {
     [ "$1" = rehome ] && reference=$took
     [ "$status" = 0 ] || took=">$took (status $status)"
     printf '%-28s %-7s %12s s' "$3" "$1" "$took"
-    [ -z "${reference:-}" ] || echo "$took $reference" | tr -d '>' | awk '{ printf "   %6.2f x rehome", $1 / $2 }'
+    [ -z "${reference:-}" ] || echo "${took%% *} $reference" | tr -d '>' | awk '{ printf "   %6.2f x rehome", $1 / $2 }'
     printf '\n'
 }
 
