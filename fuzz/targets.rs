@@ -219,7 +219,7 @@ pub(crate) fn index(data: &[u8]) {
             let _ = (entry.kind(), entry.stage(), raw.is_empty_blob(data, entry));
         }
         let _ = raw.extension(data, *b"TREE");
-        let half = raw.truncated(data, raw.entries.len() / 2);
+        let half = raw.truncated(data, raw.entries.len() / 2, None);
         let again = RawIndex::parse(&half, hash).unwrap_or_else(|error| panic!("a cut index: {error}"));
         assert_eq!(again.entries.len(), raw.entries.len() / 2);
     }

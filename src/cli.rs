@@ -199,6 +199,9 @@ pub struct FsArgs {
     /// Paths to look up (default: the current directory); with several, `--format json` prints an array
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Directory with further rule files (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub rules: Vec<PathBuf>,
     /// Saved `/proc/self/mountinfo` or `/proc/mounts` to read instead of the kernel's; paths are then taken as they are
     #[arg(long, value_name = "FILE")]
     pub mounts: Option<PathBuf>,

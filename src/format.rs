@@ -11,6 +11,8 @@ const TIME_UNITS: [(&str, f64); 4] = [("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3),
 
 /// From here on minutes read better than seconds: nobody pictures 340 s.
 const MINUTES_FROM_S: f64 = 120.0;
+/// An interval is written in one unit unless an end is so many times away from the middle.
+const MOST_IN_ONE_UNIT: f64 = 20.0;
 const SECONDS_PER_MINUTE: f64 = 60.0;
 const MINUTES_PER_HOUR: f64 = 60.0;
 const HOURS_PER_DAY: f64 = 24.0;
@@ -51,6 +53,10 @@ pub fn rough_seconds(value_s: f64) -> String {
 #[must_use]
 pub fn seconds_interval(low_s: f64, mid_s: f64, high_s: f64) -> String {
     if mid_s.round() >= MINUTES_FROM_S || !(low_s.is_finite() && mid_s.is_finite() && high_s.is_finite()) {
+        return joined(seconds(low_s), &seconds(high_s));
+    }
+    // An end far from the middle would read as 0.0 or as 64,451 in its unit.
+    if low_s * MOST_IN_ONE_UNIT < mid_s || high_s > mid_s * MOST_IN_ONE_UNIT {
         return joined(seconds(low_s), &seconds(high_s));
     }
     let (_, length_s) = time_unit(mid_s);
@@ -270,6 +276,7 @@ mod tests {
         assert_eq!(seconds_interval(0.95, 1.2, 1.4), "0.9 to 1.4");
         assert_eq!(seconds_interval(0.0051, 0.0053, 0.0053), "5.1 to 5.3");
         assert_eq!(seconds_interval(0.00531, 0.0053, 0.00532), "5.3");
+        assert_eq!(seconds_interval(8e-7, 0.007, 64.0), "800 ns to 64 s");
         assert_eq!(seconds_interval(200.0, 240.0, 300.0), "3 min 20 s to 5 min 0 s");
     }
 

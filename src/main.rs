@@ -11,7 +11,7 @@ use rehome::error::{EXIT_OK, Error};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let result = commands::run(cli, &mut io::stdout().lock());
+    let result = commands::run(cli, &mut io::stdout());
     ExitCode::from(match result {
         Ok(status) => status,
         // Who closed the pipe (`rehome | head`) has what they wanted.

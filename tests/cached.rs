@@ -6,8 +6,10 @@
 mod home;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use home::{Home, quiet_success};
 use rehome::report::Report;
@@ -165,12 +167,31 @@ fn a_windows_drive_has_one_entry_whatever_the_case_of_the_path() {
     assert_ne!(home.prompt(Path::new("/"), &["--cached", &other_case]), "");
 }
 
+#[test]
+fn a_measurement_in_the_background_leaves_an_answer_for_the_next_prompt() {
+    let home = Home::new();
+    assert_eq!(home.prompt(&home.repository(), &["--cached", "--refresh", "--budget", "2s"]), "");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let answer = loop {
+        let answer = home.prompt(&home.repository(), &["--cached", "--format", "json"]);
+        if !answer.is_empty() || Instant::now() > deadline {
+            break answer;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let report: Report = serde_json::from_str(&answer).unwrap();
+    assert!(report.recommendation.is_some());
+    let lines = fs::read_dir(home.repository()).unwrap().count();
+    assert_eq!(lines, 2, "nothing was left in the repository");
+}
+
 /// Counts with `strace` what a prompt asks of the repository; system calls on open descriptors are not counted.
 #[test]
 fn an_answer_takes_at_most_three_calls_on_the_repositorys_mount() {
     if Command::new("strace").arg("-V").output().is_err() {
         assert!(std::env::var_os("REHOME_REQUIRE_ALL").is_none(), "strace is missing");
-        eprintln!("SKIPPED an_answer_takes_at_most_three_calls_on_the_repositorys_mount: needs strace");
+        let line = "SKIPPED an_answer_takes_at_most_three_calls_on_the_repositorys_mount: needs strace";
+        let _ = writeln!(std::io::stderr(), "{line}");
         return;
     }
     for directory in ["", "web/app"] {

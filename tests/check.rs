@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+#[path = "support/schema.rs"]
+mod schema;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -63,7 +66,9 @@ impl World {
     fn report(&self, arguments: &[&str]) -> Value {
         let output = self.rehome(&[arguments, &["--format", "json"]].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
+        let report = serde_json::from_slice(&output.stdout).unwrap();
+        schema::assert_valid_report(&report);
+        report
     }
 }
 
@@ -231,6 +236,7 @@ fn without_git_the_stat_calls_are_still_measured() {
     let output =
         command.env("PATH", "/nonexistent").args([repo.to_str().unwrap(), "--format", "json"]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    schema::assert_valid_report(&report);
     assert_eq!(report["facts"]["git"], Value::Null);
     let workloads: Vec<&Value> = report["measurements"].as_array().unwrap().iter().map(|m| &m["workload"]).collect();
     assert!(workloads.contains(&&Value::from("stat")) && !workloads.contains(&&Value::from("git_status")));

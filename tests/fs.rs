@@ -193,3 +193,26 @@ fn bad_input_gets_its_own_message_and_status() {
     assert_eq!(status, Some(1));
     assert!(message.starts_with("rehome: cannot find `/no/such/place`\n  caused by: No such file"), "{message}");
 }
+
+#[test]
+fn a_rule_of_the_user_goes_before_the_built_in_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let rules = dir.path().join("rules");
+    fs::create_dir(&rules).unwrap();
+    let table = dir.path().join("table");
+    fs::write(&table, "/dev/sda1 / ext4 rw 0 0\npool /srv fuse.mergerfs rw 0 0\n").unwrap();
+    let file = rules.join("site.yaml");
+    let rule = "kind: filesystem\nrules:\n  - id: pool\n    class: local-native\n    name: our pool\n    \
+                when: { fstype: [fuse.mergerfs] }\n    because: it is on this machine\n    \
+                examples: { fires: [], ignores: [] }\n";
+    fs::write(&file, rule).unwrap();
+    let args = ["--rules", rules.to_str().unwrap(), "--mounts", table.to_str().unwrap(), "/srv/app"];
+    let site = &json(&args)["site"];
+    assert_eq!((&site["rule"], &site["name"]), (&"pool".into(), &"our pool".into()));
+    assert_eq!(json(&args[2..])["site"]["class"], "fuse");
+
+    fs::write(&file, rule.replace("fstype", "fstipe")).unwrap();
+    let (status, message) = failure(&args);
+    assert_eq!(status, Some(1));
+    assert!(message.contains("site.yaml") && message.contains("fstipe") && message.contains("line 6"), "{message}");
+}

@@ -1,7 +1,5 @@
 //! rehome in a guest that looks like WSL 2, with a real 9p mount; see `tests/lab/README.md`.
 
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
-
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};

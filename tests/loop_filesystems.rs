@@ -231,3 +231,53 @@ fn a_benchmark_leaves_nothing_on_a_filesystem_that_hides_open_files() {
     let left = grounds.output("ls", ["-A", places[0]]);
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
 }
+
+#[test]
+fn check_copies_to_ext4_only_and_says_why_elsewhere_not() {
+    let name = "check_copies_to_ext4_only_and_says_why_elsewhere_not";
+    let Some(grounds) = Grounds::new(name, &["mkfs.ext4", "mkntfs", "ntfs-3g", "git"]) else { return };
+    grounds.mount_image(EXT4, "ext4", "ext4");
+    let drive = grounds.mount_image(NTFS, "ntfs-3g", "drive");
+    grounds.mount("tmpfs", "tmpfs", "memory");
+    grounds.shell("mkdir home && git init -q drive/app && cd drive/app && mkdir src && touch src/a src/b src/c");
+    grounds.shell("cd drive/app && git add . && git -c user.name=a -c user.email=a@b commit -q -m all");
+    grounds.shell("git clone -q drive/app ext4/app");
+    let check = |repository: &Path, target: Option<&str>| {
+        let home = grounds.path("home");
+        let target = target.map(|target| format!("--target={}", grounds.path(target).display()));
+        let rehome = env!("CARGO_BIN_EXE_rehome").to_owned();
+        let args = ["-u", "XDG_CACHE_HOME", "-u", "XDG_CONFIG_HOME", "-u", "XDG_STATE_HOME"].map(str::to_owned);
+        let home = format!("HOME={}", home.display());
+        let check = [home, rehome, "check".to_owned(), "--format=json".to_owned(), "--rounds=3".to_owned()];
+        let repository = repository.to_str().unwrap().to_owned();
+        grounds.output("env", args.into_iter().chain(check).chain(target).chain([repository]))
+    };
+    let report = |output: std::process::Output| -> Value {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+
+    let moved = report(check(&drive.join("app"), Some("ext4")));
+    assert_eq!(
+        (&moved["facts"]["site"]["fstype"], &moved["facts"]["site"]["class"]),
+        (&"fuseblk".into(), &"fuse".into())
+    );
+    assert_eq!(moved["facts"]["target"]["fstype"], "ext4");
+    let measurements = moved["measurements"].as_array().unwrap();
+    assert!(measurements.iter().any(|one| one["workload"] == "git_status" && one["same_work"] == true), "{moved}");
+
+    let stays = report(check(&grounds.path("ext4/app"), None));
+    assert_eq!(stays["recommendation"]["verdict"], "stay");
+    assert_eq!(stays["recommendation"]["reason"], "already-native");
+
+    for (target, reason) in [
+        ("memory", "is in memory (tmpfs) and gone at the next restart"),
+        ("drive/elsewhere", "is on fuseblk (disk filesystem over FUSE), which is no place for a repository"),
+    ] {
+        let refused = check(&drive.join("app"), Some(target));
+        assert_eq!(refused.status.code(), Some(1));
+        let message = String::from_utf8(refused.stderr).unwrap();
+        let expected = format!("rehome: `{}` {reason}\n  hint: ", grounds.path(target).display());
+        assert!(message.starts_with(&expected), "{message}");
+    }
+}

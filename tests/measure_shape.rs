@@ -155,7 +155,6 @@ fn read_objects(git: &PrivateGit, profile: &RepoProfile) {
 fn assert_close(what: &str, probe: u64, git: u64, share: f64, details: &str) {
     #[expect(clippy::cast_precision_loss, reason = "small counts")]
     let difference = probe as f64 / git as f64 - 1.0;
-    eprintln!("{what}: {probe} calls of the probe, {git} of git ({difference:+.4})");
     assert!(
         difference.abs() <= share,
         "{what}: {probe} calls of the probe, {git} of git ({difference:+.4})\n{details}"
@@ -267,7 +266,7 @@ fn the_fixed_part_makes_about_gits_calls() {
     let head = fixed::head_ref(worktree.as_fd(), &git_dir);
     assert!(head.is_some());
     let ours = ground.count(|| {
-        let _ = fixed::run(worktree.as_fd(), &git_dir, &git_dir, head.as_deref());
+        let _ = fixed::run(worktree.as_fd(), &git_dir, &git_dir, head.as_deref(), LONG);
     });
     // Objects are in neither: the private git dir borrows them where they cost nothing here.
     let objects = ground.count(|| read_objects(&private_on_mount(&ground, &profile), &profile)).total();

@@ -30,6 +30,9 @@ const BROKEN: &[&str] = &["broken_index", "broken_config", "broken_head", "unkno
 const REFUSED: &[&str] = &["git_file_far_away", "worktree_elsewhere", "pipes_in_info"];
 /// Traps in which git has nothing to do, or never ends.
 const UNMEASURED: &[&str] = &["bare_inside", "pipes_for_patterns"];
+/// Traps in which a move never ends, and is ended by the person who watches it: git waits for what it is told to read,
+/// or the worktree is the whole disk.
+const ENDLESS: &[&str] = &["pipes_for_patterns", "endless_patterns", "worktree_elsewhere"];
 
 /// A world whose repositories lie on a slow mount that looks like a network mount.
 struct Ground {
@@ -110,10 +113,10 @@ fn nothing_is_written(kind: &str) {
     let Some(fixture) = ground.make("make_repo.sh", kind) else { return };
     assert!(!fixture.places.is_empty() && fixture.rest.is_empty());
     for place in &fixture.places {
-        let run = ground.check_leaves_no_trace(place, SHORT, &["--explain"]);
+        let run = ground.check_leaves_no_trace(place, ENOUGH, &["--explain"]);
         assert!(run.status.success() || BROKEN.contains(&kind), "{run:?}");
     }
-    let run = ground.check_leaves_no_trace(&fixture.places[0], SHORT, &["--format", "json"]);
+    let run = ground.check_leaves_no_trace(&fixture.places[0], ENOUGH, &["--format", "json"]);
     if run.status.success() {
         assert_eq!(run.json()["schema_version"], 1);
     }
@@ -159,10 +162,35 @@ fn nothing_is_run(trap: &str) {
     assert_eq!(ground.world.take_marks(), [""; 0]);
     ground.world.set_path(path);
 
+    if !ENDLESS.contains(&trap) {
+        moving_runs_nothing_either(&ground, place, trap);
+    }
+
     if let Some(spring) = fixture.rest.first() {
         ground.world.shell(ground.mount.path(), spring);
         assert_ne!(ground.world.take_marks(), [""; 0], "the trap does not work: {spring}");
     }
+}
+
+/// Moves a hostile repository, which git looks at in its new place with its own configuration neutralised.
+fn moving_runs_nothing_either(ground: &Ground, place: &Path, trap: &str) {
+    let destination = ground.world.home().join("destination");
+    let before = snapshot(&ground.world.ground());
+    ground.mount.reset_counts();
+    let mut command = ground.world.rehome(["move", "--yes"]);
+    command.arg(place).arg(&destination);
+    let run = Run::of(command, PATIENCE);
+    run.assert_civil(trap);
+    assert_eq!(ground.world.take_marks(), [""; 0]);
+    assert_eq!(ground.mount.counts().write_like(), 0);
+    assert_eq!(difference(&before, &snapshot(&ground.world.ground())), [""; 0]);
+    // A copy that did not pass verification is kept under a name of its own, to go on from.
+    for made in [destination, ground.world.home().join(".destination.rehome-partial")] {
+        if made.exists() {
+            std::fs::remove_dir_all(made).unwrap();
+        }
+    }
+    assert_eq!(ground.world.leftovers(), [""; 0].map(PathBuf::from), "{run:?}");
 }
 
 #[test]

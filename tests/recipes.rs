@@ -8,6 +8,7 @@ mod home;
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -28,7 +29,7 @@ fn has(program: &str, test: &str) -> bool {
     let is_there = Command::new(program).arg("--version").output().is_ok();
     if !is_there {
         assert!(std::env::var_os("REHOME_REQUIRE_ALL").is_none_or(|value| value != "1"), "{program} is missing");
-        eprintln!("SKIPPED {test}: needs {program}");
+        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: needs {program}");
     }
     is_there
 }

@@ -65,7 +65,7 @@ impl CorpusFacts {
             out.add("dotnet.kinds", if index < windows_ui { "windows-ui" } else { "plain" }, &path);
         }
         let mut named = 0;
-        let mut add = |value: &str, count: u64, out: &mut Extracted| {
+        let add = |value: &str, count: u64, out: &mut Extracted| {
             for index in 0..count {
                 if value.contains('$') {
                     out.add_unresolved("dotnet.frameworks");
@@ -120,15 +120,12 @@ impl CorpusFacts {
 
     fn images(images: &[String], name: &'static str, path: &str, out: &mut Extracted) {
         for image in images {
-            match system_of(image) {
-                Some(system) => {
-                    out.add_once("ci.systems", system, path);
-                    out.add_once(name, system, path);
-                }
-                None => {
-                    out.add_unresolved("ci.systems");
-                    out.add_unresolved(name);
-                }
+            if let Some(system) = system_of(image) {
+                out.add_once("ci.systems", system, path);
+                out.add_once(name, system, path);
+            } else {
+                out.add_unresolved("ci.systems");
+                out.add_unresolved(name);
             }
         }
     }
@@ -169,7 +166,9 @@ impl CorpusFacts {
         } else {
             found.extend(self.texts("ci/builds_sr_ht").iter().filter_map(|image| system_of(image)));
         }
-        found.into_iter().for_each(|system| out.add_once("ci.systems", system, path));
+        for system in found {
+            out.add_once("ci.systems", system, path);
+        }
     }
 
     fn cargo(&self, out: &mut Extracted) {
@@ -194,9 +193,15 @@ impl CorpusFacts {
             };
             out.add("node.scripts", script, path);
         }
-        list("script_first_words").into_iter().for_each(|word| out.add("node.scripts", word, path));
-        list("notable_deps").into_iter().for_each(|name| out.add("node.dependencies", name, path));
-        list("os").into_iter().for_each(|system| out.add("node.os", system, path));
+        for word in list("script_first_words") {
+            out.add("node.scripts", word, path);
+        }
+        for name in list("notable_deps") {
+            out.add("node.dependencies", name, path);
+        }
+        for system in list("os") {
+            out.add("node.os", system, path);
+        }
         if package.get("unity_package").is_some() {
             out.add("node.keys", "unity", path);
         }
@@ -248,7 +253,14 @@ impl CorpusFacts {
         }
         if let Some(makefile) = self.entry("make", place) {
             let words = makefile.get("recipe_first_words").map(texts).unwrap_or_default();
-            let mut text: String = words.iter().map(|word| format!("\t{word} x\n")).collect();
+            let mut text = String::new();
+            for word in &words {
+                text += &[
+                    "	", word, " x
+",
+                ]
+                .concat();
+            }
             let is = |key: &str| makefile.get(key).and_then(Value::as_bool) == Some(true);
             text += if is("windows_branch") { "ifeq ($(OS),Windows_NT)\n" } else { "" };
             text += if is("uname") { "UNAME := $(shell uname -s)\n" } else { "" };
@@ -332,17 +344,19 @@ impl Source for CorpusFacts {
             Extractor::Pyproject => self.python("pyproject.toml", path, &mut out),
             Extractor::SetupCfg => self.python("setup.cfg", path, &mut out),
             Extractor::SetupPy => self.python("setup.py", path, &mut out),
-            Extractor::Requirements => {
-                if self.at("python/unix_server_requirements").and_then(Value::as_bool) == Some(true) {
-                    out.add_once("python.requirements", "gunicorn", path);
-                }
+            Extractor::Requirements
+                if self.at("python/unix_server_requirements").and_then(Value::as_bool) == Some(true) =>
+            {
+                out.add_once("python.requirements", "gunicorn", path);
             }
             Extractor::CmakePresets => self.presets(path, &mut out),
             Extractor::Attributes => {
                 let entry = self.entry("gitattributes", path);
                 for (key, ending) in [("crlf", "crlf"), ("lf", "lf")] {
                     let patterns = entry.and_then(|it| it.get(key)).map(texts).unwrap_or_default();
-                    patterns.iter().for_each(|pattern| out.add("attributes.eol", format!("{pattern} {ending}"), path));
+                    for pattern in &patterns {
+                        out.add("attributes.eol", format!("{pattern} {ending}"), path);
+                    }
                 }
             }
             Extractor::Editorconfig => {
@@ -360,7 +374,9 @@ impl Source for CorpusFacts {
             }
             Extractor::Vscode => {
                 let words = [self.texts("vscode/launch_types"), self.texts("vscode/tasks/commands")].concat();
-                words.into_iter().for_each(|word| out.add_once("vscode.types", word, path));
+                for word in words {
+                    out.add_once("vscode.types", word, path);
+                }
             }
             _ => {}
         }

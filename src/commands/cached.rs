@@ -31,7 +31,7 @@ const DEFAULT_MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Calls on the repository's mount that one answer may cost; on a slow one each takes milliseconds.
 const MAX_CALLS: u64 = 3;
 /// A mount that needs longer for [`MAX_CALLS`] calls holds up its user enough without us.
-const MOUNT_DEADLINE: Duration = Duration::from_millis(250);
+const MOUNT_DEADLINE: Duration = Duration::from_secs(1);
 /// Pause between two measurements in the background of one place.
 const REFRESH_PAUSE: Duration = Duration::from_secs(10 * 60);
 /// The lowest priority that `nice(1)` knows.

@@ -28,7 +28,7 @@ pub fn write_schema(out: &mut dyn Write) -> Result<u8, Error> {
 pub fn write_completions(args: &CompletionsArgs, out: &mut dyn Write) -> Result<u8, Error> {
     // Into memory first: the generator panics when its writer fails, and a closed pipe is no bug.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut shown_command(), "rehome", &mut script);
+    clap_complete::generate(args.shell, &mut without_hidden(&Cli::command()), "rehome", &mut script);
     out.write_all(&script).map_err(Error::Output)?;
     Ok(EXIT_OK)
 }
@@ -62,7 +62,7 @@ fn write_page(path: &Path, page: &[u8]) -> Result<(), Error> {
 
 /// Returns each manual page with its file name, that of `rehome` first, then those of the commands below it.
 fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
-    let mut command = shown_command();
+    let mut command = Cli::command();
     // Fills in what subcommands take over from above: their full names and the version.
     command.build();
     let mut pages = Vec::new();
@@ -84,9 +84,20 @@ fn is_shown(command: &clap::Command) -> bool {
     !command.is_hide_set() && command.get_name() != "help"
 }
 
-/// Returns the command line without the commands that are not for people.
-fn shown_command() -> clap::Command {
-    Cli::command()
+/// Returns a command without the options and commands that are not for people; the generators offer them all.
+fn without_hidden(command: &clap::Command) -> clap::Command {
+    // Names must live as long as the program; some twenty of them, once, in a run that ends right after.
+    let name: &'static str = command.get_name().to_owned().leak();
+    let mut shown = clap::Command::new(name);
+    if let Some(about) = command.get_about() {
+        shown = shown.about(about.clone());
+    }
+    if command.get_version().is_some() {
+        // It adds `--version`.
+        shown = shown.version(env!("CARGO_PKG_VERSION"));
+    }
+    let options = command.get_arguments().filter(|option| !option.is_hide_set()).cloned();
+    shown.args(options).subcommands(command.get_subcommands().filter(|command| is_shown(command)).map(without_hidden))
 }
 
 #[cfg(test)]
@@ -109,6 +120,20 @@ mod tests {
             assert!(script.contains(command.get_name()), "{}", command.get_name());
         }
         assert_eq!(names[0], "rehome.1");
+    }
+
+    #[test]
+    fn what_is_not_for_people_is_not_offered() {
+        use clap_complete::Shell;
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell, Shell::Elvish] {
+            let mut script = Vec::new();
+            write_completions(&CompletionsArgs { shell }, &mut script).unwrap();
+            let script = String::from_utf8(script).unwrap();
+            for hidden in ["__worker", "__probe", "--background", "-l background"] {
+                assert!(!script.contains(hidden), "{shell} offers {hidden}");
+            }
+            assert!(script.contains("budget"), "{shell}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use crate::cli::{FsArgs, PlainFormat};
 use crate::error::{EXIT_OK, Error};
 use crate::report::place::{self, Place};
-use crate::scan::filesystem::rules::FilesystemRuleSet;
+use crate::rules;
 use crate::scan::filesystem::{System, kernel};
 
 /// How long one path may take before its mount counts as gone: a network drive that is merely slow answers within a
@@ -31,9 +31,9 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 /// # Errors
 ///
 /// Those of [`System::live`], [`System::from_table`] and [`System::locate`]; [`Error::Usage`] for a saved table without a
-/// path; [`Error::Refused`] for a mount that does not answer.
+/// path; [`Error::Refused`] for a mount that does not answer and for a mistake in a rule file.
 pub fn run(args: &FsArgs, out: &mut dyn Write) -> Result<u8, Error> {
-    let rules = FilesystemRuleSet::builtin()?;
+    let rules = rules::filesystem::load(&args.rules)?;
     let system = match &args.mounts {
         None => System::live(rules)?,
         Some(_) if args.paths.is_empty() => {

@@ -40,7 +40,7 @@ struct Line {
 
 fn list(dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8, Error> {
     let rules = RuleSet::load(dirs)?;
-    let lines = lines(&rules, &filesystem_rules(&rules)?);
+    let lines = lines(&rules, &rules.filesystem_rules()?);
     let width = lines.iter().map(|line| line.id.len()).max().unwrap_or(0);
     let counts = lines.iter().map(|line| line.counts.len()).max().unwrap_or(0);
     let write = |line: &Line, out: &mut dyn Write| {
@@ -101,14 +101,6 @@ fn word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn filesystem_rules(rules: &RuleSet) -> Result<FilesystemRuleSet, Error> {
-    let mut filesystem = FilesystemRuleSet::builtin()?;
-    for file in &rules.filesystem {
-        filesystem.prepend(FilesystemRuleSet::from_yaml(&file.name, &file.text)?);
-    }
-    Ok(filesystem)
-}
-
 fn explain(id: &str, dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8, Error> {
     let rules = RuleSet::load(dirs)?;
     let mut files = FilesystemRuleSet::builtin_files();
@@ -117,7 +109,7 @@ fn explain(id: &str, dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8, Error>
     let found: Vec<(&str, String)> =
         files.iter().rev().filter_map(|(name, text)| Some((name.as_str(), as_written(text, id)?))).collect();
     if found.is_empty() {
-        let known: Vec<String> = lines(&rules, &filesystem_rules(&rules)?).into_iter().map(|line| line.id).collect();
+        let known: Vec<String> = lines(&rules, &rules.filesystem_rules()?).into_iter().map(|line| line.id).collect();
         return Err(Error::refused(
             format!("there is no rule `{}`{}", printable_text(id), nearest(id, known.iter().map(String::as_str))),
             "run `rehome rules list` for all of them",
@@ -143,7 +135,7 @@ fn write_explained(found: &[(&str, String)], out: &mut dyn Write) -> io::Result<
 fn as_written(text: &str, id: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let is_start = |line: &&str| line.trim_start().strip_prefix("- id:").is_some_and(|rest| rest.trim() == id);
-    let start = lines.iter().position(|line| is_start(&line))?;
+    let start = lines.iter().position(is_start)?;
     let indent = lines[start].len() - lines[start].trim_start().len();
     let is_end = |line: &&&str| {
         let content = line.trim_start();
@@ -165,7 +157,7 @@ fn check(paths: &[PathBuf], dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8,
     all.extend(checked.iter().cloned());
     let mut problems: Vec<String> = Vec::new();
     match assemble(&all) {
-        Ok(rules) => problems.extend(in_rules_of(&rules, &names)?),
+        Ok(rules) => problems.extend(in_rules_of(&rules, &names)),
         Err(found) => {
             let own = |problem: &&Problem| names.contains(&problem.file.as_str()) || found.len() == 1;
             problems.extend(found.iter().filter(own).map(ToString::to_string));
@@ -183,7 +175,7 @@ fn check(paths: &[PathBuf], dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8,
 }
 
 /// Returns the failing examples of the rules that are written in these files.
-fn in_rules_of(rules: &RuleSet, names: &[&str]) -> Result<Vec<String>, Error> {
+fn in_rules_of(rules: &RuleSet, names: &[&str]) -> Vec<String> {
     let is_own = |kind: &'static str, id: &str| {
         rules.origins.get(&(kind, id.to_owned())).is_some_and(|file| names.contains(&file.as_str()))
     };
@@ -196,18 +188,15 @@ fn in_rules_of(rules: &RuleSet, names: &[&str]) -> Result<Vec<String>, Error> {
         })
         .collect();
     for file in rules.filesystem.iter().filter(|file| names.contains(&file.name.as_str())) {
-        match FilesystemRuleSet::from_yaml(&file.name, &file.text) {
-            Ok(_) => {}
-            Err(error) => problems.push(error.to_string()),
-        }
+        problems.extend(FilesystemRuleSet::from_yaml(&file.name, &file.text).err().map(|error| error.to_string()));
     }
-    Ok(problems)
+    problems
 }
 
 fn test(dirs: &[PathBuf], out: &mut dyn Write) -> Result<u8, Error> {
     let rules = RuleSet::load(dirs)?;
     let outcome = run_examples(&rules);
-    let filesystem = filesystem_rules(&rules)?;
+    let filesystem = rules.filesystem_rules()?;
     let of_mounts = filesystem.failed_examples();
     for it in &outcome.failures {
         writeln!(out, "{} `{}`, example {}: {}", it.kind, it.rule, it.example, it.what).map_err(Error::Output)?;

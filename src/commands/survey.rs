@@ -12,6 +12,7 @@ use crate::commands::progress;
 use crate::commands::supervise::{Outcome, supervise};
 use crate::error::{EXIT_OK, Error, printable};
 use crate::format;
+use crate::progress::Silent;
 use crate::report::survey::{Finding, Survey, write_finding, write_survey};
 use crate::scan::access::Access;
 use crate::scan::repositories::{Bounds, Found, find};
@@ -144,7 +145,11 @@ fn measure_one(args: &SurveyArgs, repository: &Path, share: Duration, interrupt:
     }
     command.arg("--").arg(repository);
     let path = repository.to_string_lossy().into_owned();
-    match supervise(&mut command, share + GRACE, interrupt) {
+    let supervised = supervise(&mut command, share + GRACE, interrupt, &Silent).map(|(outcome, rest)| {
+        rest.wait();
+        outcome
+    });
+    match supervised {
         Ok(Outcome::Finished(report) | Outcome::Partial { report: Some(report), .. }) => {
             Finding { path, report: Some(*report), error: None }
         }

@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, statat};
 
 use crate::error::Error;
 use crate::measure::objects::{self, HeadFile};
+use crate::measure::own_commit;
 use crate::measure::porcelain::Change;
 use crate::measure::private_git::{Parts, PrivateGit, ahead_of_now};
 use crate::measure::probe::copy::READ_BY_GIT;
@@ -94,7 +95,7 @@ impl CopySide {
     }
 
     /// Makes the git dir of the copy, with the objects that it needs.
-    pub(crate) fn add_git(&mut self, session: &mut Session, place: &PrivateGit, run_dir: &Path) -> Result<(), Halt> {
+    pub(crate) fn add_git(&mut self, session: &mut Session, place: &PrivateGit) -> Result<(), Halt> {
         let Some(program) = session.request.git else { return Ok(()) };
         let profile = session.request.profile;
         let parts = Parts {
@@ -105,18 +106,15 @@ impl CopySide {
             head: profile.head_commit.as_deref(),
             objects: None,
         };
-        let git = PrivateGit::create(&run_dir.join("copy.git"), &parts)?;
+        let git = PrivateGit::create(&self.root.with_extension("git"), &parts)?;
         git.write_index(&self.skeleton.index, ahead_of_now())?;
-        if let Some(head) = profile.head_commit.as_deref() {
+        if !self.facts.is_whole {
+            self.own_commit(session, &git)?;
+        } else if let Some(head) = profile.head_commit.as_deref() {
             let limit =
                 Instant::now() + Duration::try_from_secs_f64(session.share_s(OBJECTS_SHARE)).unwrap_or_default();
             let cached = profile.index.as_ref().and_then(|index| index.state.tree());
-            let taken = if self.facts.is_whole {
-                objects::take_head(place, &git, head, cached, limit, session.interrupt)?
-            } else {
-                None
-            };
-            match taken {
+            match objects::take_head(place, &git, head, cached, limit, session.interrupt)? {
                 Some(taken) => {
                     self.head_files = taken.files;
                     self.objects_s = taken.first_s;
@@ -132,17 +130,14 @@ impl CopySide {
         Ok(())
     }
 
-    /// Gives the copy a commit of exactly what its index holds.
+    /// Gives the copy a commit of exactly what is in it.
     fn own_commit(&mut self, session: &Session, git: &PrivateGit) -> Result<(), Halt> {
-        let tree = own(session, git, &["write-tree", "--missing-ok"])?;
-        let commit = own(
-            session,
-            git,
-            &["-c", "user.name=rehome", "-c", "user.email=rehome@localhost", "commit-tree", "-m", "copy", &tree],
-        )?;
-        git.set_head(&commit)?;
-        // Writing the tree filled the index's cache of trees, and gave the index a new time.
-        Session::set_ahead(git)?;
+        let own = own_commit::make(&session.raw, &self.skeleton.index, self.skeleton.built_entries)?;
+        for object in &own.objects {
+            objects::store(git.dir(), object)?;
+        }
+        git.set_head(&own.commit)?;
+        git.write_index(&own.index, ahead_of_now())?;
         self.facts.has_own_commit = true;
         Ok(())
     }
@@ -250,18 +245,4 @@ fn sparse_trees(session: &Session) -> Vec<String> {
     let entries = session.raw.entries.iter().filter(|entry| entry.kind() == Kind::SparseDirectory);
     let ids = entries.filter_map(|entry| gix::ObjectId::try_from(session.raw.id(&session.bytes, entry)).ok());
     ids.map(|id| id.to_string()).take(MOST_CHANGES).collect()
-}
-
-/// Runs git in the copy and returns its one line.
-fn own(session: &Session, git: &PrivateGit, args: &[&str]) -> Result<String, Halt> {
-    use crate::measure::process::{End, run};
-    match run(git.command(args), Vec::new(), session.deadline, session.interrupt) {
-        Ok(End::Done(run)) if run.status.success() => Ok(String::from_utf8_lossy(&run.stdout).trim().to_owned()),
-        Ok(End::Interrupted) => Err(Halt::Interrupted),
-        Ok(End::Done(_) | End::TimedOut(_)) => Err(Halt::Failed(Error::refused(
-            "git could not make a commit in the copy",
-            "run rehome again with a larger `--budget`",
-        ))),
-        Err(error) => Err(Halt::Failed(Error::io("run git in", git.dir(), error))),
-    }
 }

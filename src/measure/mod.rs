@@ -6,18 +6,20 @@
 //! | --- | --- |
 //! | [`session`] | the order of a run, its budget, and what becomes of it when time or the mount runs out |
 //! | [`status`], [`workloads`] | the workloads: both sides in turn, medians, proof of the same work |
-//! | [`skeleton`], [`copy_side`], [`objects`] | the copy: files of the right size without data, and what git needs beside them |
+//! | [`skeleton`], [`copy_side`], [`objects`], [`own_commit`] | the copy: files of the right size without data, and what git needs beside them |
 //! | [`private_git`], [`settings`] | running the user's git without the repository's configuration |
 //! | [`predict`], [`model`], [`shape`] | a full status computed from a sample, where it does not fit the budget |
 //! | [`probe`] | every touch of the repository's mount, in a process that can be abandoned |
 //! | [`raw_index`], [`files`], [`dirty`], [`porcelain`], [`stats`] | pure: what the index, git's output and the timings say |
-//! | [`sweep`], [`process`], [`temp`] | system calls, child processes, the temporary directory |
+//! | [`sweep`], [`process`], [`temp`], [`load`] | system calls, child processes, the temporary directory, who else is busy |
 
 pub mod copy_side;
 pub mod dirty;
 pub mod files;
+pub mod load;
 pub mod model;
 pub mod objects;
+pub mod own_commit;
 pub mod porcelain;
 pub mod predict;
 pub mod private_git;

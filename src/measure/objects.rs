@@ -19,10 +19,13 @@ const MOST_OBJECT_BYTES: u64 = 1 << 20;
 
 /// One object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Object {
-    id: String,
-    kind: String,
-    data: Vec<u8>,
+pub struct Object {
+    /// Its id, in hex.
+    pub id: String,
+    /// Its type: `commit`, `tree`, `blob`.
+    pub kind: String,
+    /// Its content.
+    pub data: Vec<u8>,
 }
 
 /// A file that HEAD's trees name, as far as they were read.
@@ -201,7 +204,11 @@ fn parse_batch(mut output: &[u8]) -> Option<Vec<Object>> {
 }
 
 /// Writes a loose object below a git dir.
-fn store(git_dir: &Path, object: &Object) -> Result<(), Error> {
+///
+/// # Errors
+///
+/// [`Error::Io`] when it cannot be written.
+pub fn store(git_dir: &Path, object: &Object) -> Result<(), Error> {
     let (Some(dir), Some(name)) = (object.id.get(..2), object.id.get(2..)) else { return Ok(()) };
     let dir = git_dir.join("objects").join(dir);
     fs::create_dir_all(&dir).map_err(|e| Error::io("create", &dir, e))?;

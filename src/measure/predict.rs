@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::measure::copy_side::CopySide;
 use crate::measure::model::{MOST_DISAGREEMENT, Part, interval};
 use crate::measure::probe::stale::Stale;
+use crate::measure::probe::untracked::components_of;
 use crate::measure::probe::{Answer, Ask};
 use crate::measure::session::{Halt, Session};
 use crate::measure::settings::Untracked;
@@ -15,8 +16,12 @@ use crate::measure::{Method, Sample};
 /// Shares of the sample's time: the preload has more operations, the search for untracked files fewer but in series, so
 /// that both weigh about the same where a server works on several requests at once.
 const PRELOAD_SHARE: f64 = 0.58;
-/// Time for a first guess of the whole, in seconds, for each of the two parts.
+/// Time for a first guess of the preload, in seconds.
 const GUESS_S: f64 = 0.25;
+/// Share of the budget for the calls in the git dir.
+const FIXED_SHARE: f64 = 0.04;
+/// Round trips that a directory costs besides those for the components of its paths: open, stat, two reads, close.
+const TRIPS_A_DIRECTORY: f64 = 5.0;
 /// Share of the budget for reading stale files.
 const STALE_SHARE: f64 = 0.05;
 /// Share of stale entries from which on the cost of reading them is worth a figure of its own.
@@ -97,11 +102,28 @@ impl Prediction {
 
 impl Session<'_> {
     /// Guesses from a short sample how long a full status takes, in seconds.
-    pub(crate) fn guess_s(&mut self, copy: Option<&CopySide>) -> Result<f64, Halt> {
+    pub(crate) fn guess_s(&mut self) -> Result<f64, Halt> {
         let limit_s = GUESS_S.min(self.share_s(0.04));
         let preload = self.sample_preload(limit_s)?;
-        let untracked = self.sample_untracked(copy, limit_s)?;
-        Ok(preload.mid_s + untracked.mid_s)
+        Ok(preload.mid_s + self.guess_untracked_s())
+    }
+
+    /// Guesses the search for untracked files from the calibration alone.
+    #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
+    fn guess_untracked_s(&self) -> f64 {
+        if self.settings.untracked == Untracked::No {
+            return 0.0;
+        }
+        let length = |number: &u32| {
+            let name = self.raw.entries.get(*number as usize).map_or(&[][..], |entry| self.raw.name(entry));
+            name.split(|byte| *byte == b'/').count() as f64
+        };
+        let files = &self.files;
+        let components = files.paths.iter().map(length).sum::<f64>() / files.paths.len().max(1) as f64;
+        // A stat call resolves each component and asks once more.
+        let mean_trip_s = self.calibration.mean_s / (components + 1.0);
+        let needed = |dir: usize| components_of(files, dir) as f64 + TRIPS_A_DIRECTORY;
+        (0..files.dirs.len()).map(needed).sum::<f64>() * mean_trip_s
     }
 
     /// Samples both parts until `until` and predicts the whole.
@@ -116,7 +138,8 @@ impl Session<'_> {
 
     /// Makes the calls that a status makes in the git dir; returns their time in seconds.
     pub(crate) fn fixed_s(&mut self) -> Result<f64, Halt> {
-        Ok(match self.ask(&Ask::Fixed)? {
+        let limit_s = self.share_s(FIXED_SHARE);
+        Ok(match self.ask(&Ask::Fixed { limit_s })? {
             Answer::Fixed { elapsed_s, .. } => elapsed_s,
             _ => 0.0,
         })

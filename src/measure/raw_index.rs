@@ -244,9 +244,9 @@ impl RawIndex {
         None
     }
 
-    /// Returns an index with the first `count` entries alone and without extensions, its trailer included.
+    /// Returns an index with the first `count` entries alone and at most one extension, its trailer included.
     #[must_use]
-    pub fn truncated(&self, bytes: &[u8], count: usize) -> Vec<u8> {
+    pub fn truncated(&self, bytes: &[u8], count: usize, extension: Option<([u8; 4], &[u8])>) -> Vec<u8> {
         let end = match count.checked_sub(1) {
             None => HEADER,
             Some(last) => self.entries.get(last).map_or(self.extensions, |entry| entry.end as usize),
@@ -255,6 +255,11 @@ impl RawIndex {
         let count = u32::try_from(count.min(self.entries.len())).unwrap_or(u32::MAX);
         if let Some(place) = cut.get_mut(8..HEADER) {
             place.copy_from_slice(&count.to_be_bytes());
+        }
+        if let Some((signature, data)) = extension {
+            cut.extend_from_slice(&signature);
+            cut.extend_from_slice(&u32::try_from(data.len()).unwrap_or(u32::MAX).to_be_bytes());
+            cut.extend_from_slice(data);
         }
         cut.extend(std::iter::repeat_n(0, self.hash.len_in_bytes()));
         self.seal(&mut cut);
@@ -364,4 +369,65 @@ fn read_varint(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
         value = value.checked_add(1)?.checked_mul(128)?.checked_add(usize::from(byte & 0x7f))?;
     }
     Some((value, at + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::measure::files::Files;
+    use crate::measure::testing::index_of;
+
+    const SHA1: gix::hash::Kind = gix::hash::Kind::Sha1;
+
+    #[test]
+    fn entries_are_found_by_name_and_their_stat_data_replaced() {
+        let mut bytes = index_of(&["a", "b/c", "b/d"]);
+        let index = RawIndex::parse(&bytes, SHA1).unwrap();
+        assert_eq!(index.find(b"b/c"), Some(1));
+        assert_eq!(index.find(b"b"), None);
+        assert!(index.holds_below(b"b") && !index.holds_below(b"a"));
+        let stat = EntryStat { ctime: (1, 2), mtime: (3, 4), dev: 5, ino: 6, uid: 7, gid: 8, size: 9 };
+        let before = bytes.clone();
+        index.set_stat(&mut bytes, &index.entries[1], &stat);
+        index.seal(&mut bytes);
+        assert_eq!(index.stat(&bytes, &index.entries[1]), stat);
+        assert_eq!(index.stat(&bytes, &index.entries[0]), EntryStat::default());
+        assert_eq!(bytes.len(), before.len());
+        let again = RawIndex::parse(&bytes, SHA1).unwrap();
+        assert_eq!(again.entries, index.entries);
+    }
+
+    #[test]
+    fn an_index_cut_short_or_of_another_kind_is_refused() {
+        let bytes = index_of(&["a", "b/c"]);
+        for cut in [0, 11, 12, 40, 80, bytes.len() - 30] {
+            assert!(RawIndex::parse(&bytes[..cut], SHA1).is_err(), "{cut}");
+        }
+        assert!(RawIndex::parse(b"not an index at all, and long enough to be one", SHA1).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_bytes_never_panic(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+            version in 2_u8..5,
+            count in 0_usize..5,
+        ) {
+            let mut bytes = index_of(&["a", "b/c", "b/d", "e/f/g"]);
+            bytes[7] = version;
+            for (at, value) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            if let Ok(index) = RawIndex::parse(&bytes, SHA1) {
+                let _ = Files::of(&index);
+                let cut = index.truncated(&bytes, count, None);
+                prop_assert!(RawIndex::parse(&cut, SHA1).is_ok());
+                let _ = index.extension(&bytes, *b"TREE");
+                let _ = crate::measure::own_commit::make(&index, &bytes, count);
+            }
+        }
+    }
 }

@@ -14,6 +14,7 @@ use crate::measure::Measurement;
 use crate::measure::copy_side::CopySide;
 use crate::measure::dirty::{self, StatRules};
 use crate::measure::files::Files;
+use crate::measure::load::Load;
 use crate::measure::private_git::{Parts, PrivateGit, ahead_of_now};
 use crate::measure::probe::client::{Probe, Trouble};
 use crate::measure::probe::{Answer, Ask, Calibration, Setup};
@@ -204,10 +205,13 @@ fn run(request: &Request, progress: &dyn Progress, interrupt: &Interrupt, copies
         files,
         probe,
         calibration: Calibration::default(),
+        load: Load::default(),
         outcome,
     };
     let result = session.everything(copies);
+    let busy = session.load.remark();
     let mut outcome = session.outcome;
+    outcome.notes.extend(busy);
     match result {
         Ok(()) => outcome.complete = true,
         Err(Halt::Interrupted) => outcome.interrupted = true,
@@ -232,6 +236,7 @@ pub(crate) struct Session<'a> {
     pub(crate) files: Files,
     pub(crate) probe: Probe,
     pub(crate) calibration: Calibration,
+    pub(crate) load: Load,
     pub(crate) outcome: Outcome,
 }
 
@@ -240,7 +245,7 @@ impl Session<'_> {
         self.open()?;
         self.calibrate()?;
         let place = self.place_git()?;
-        let mut copy = if copies { Some(self.build_copy(place.as_ref())?) } else { None };
+        let mut copy = if copies { self.build_copy(place.as_ref())? } else { None };
         if self.wants(Workload::GitStatus) {
             match &place {
                 Some(place) => self.git_status(place, copy.as_mut())?,
@@ -365,7 +370,8 @@ impl Session<'_> {
         self.calibration.unsure > 0 || self.outcome.racy.is_some_and(|racy| racy > 0)
     }
 
-    fn build_copy(&mut self, place: Option<&PrivateGit>) -> Result<CopySide, Halt> {
+    /// Makes the copy; `None` when the time was not enough for any part of it.
+    fn build_copy(&mut self, place: Option<&PrivateGit>) -> Result<Option<CopySide>, Halt> {
         self.progress.begin("making the copy", None);
         let started = Instant::now();
         let limit_s = SKELETON_MOST_S.min(self.share_s(SKELETON_SHARE));
@@ -373,14 +379,26 @@ impl Session<'_> {
             Stop { at: started + Duration::try_from_secs_f64(limit_s).unwrap_or_default(), flag: self.interrupt };
         let run_dir = self.run_dir()?.to_owned();
         let mut copy = CopySide::build(self, &run_dir, stop)?;
+        if copy.facts.files == 0 && !self.files.paths.is_empty() {
+            self.note("the copy could not be made in time, so only the place was measured; give more with `--budget`");
+            self.progress.end();
+            return Ok(None);
+        }
         copy.take_contents(self)?;
         if let Some(place) = place {
-            copy.add_git(self, place, &run_dir)?;
+            copy.add_git(self, place)?;
+        }
+        if !copy.facts.is_whole {
+            self.note(format!(
+                "the copy holds {} of {} files, as many as could be made in time; its figures are scaled up",
+                copy.facts.files,
+                self.files.paths.len()
+            ));
         }
         copy.facts.build_s = started.elapsed().as_secs_f64();
         self.outcome.copy = Some(copy.facts.clone());
         self.progress.end();
-        Ok(copy)
+        Ok(Some(copy))
     }
 
     /// Gives a private index the time that makes none of its entries racy.

@@ -34,7 +34,7 @@ const LONGEST_LINK: usize = 4095;
 /// A skeleton that was built, at least in part.
 #[derive(Debug)]
 pub struct Skeleton {
-    /// The index for it: the repository's with the stat data of the new files.
+    /// The index for it: the repository's with the stat data of the new files, all entries included.
     pub index: Vec<u8>,
     /// Entries at the index's beginning that were built; all of them unless time ran out.
     pub built_entries: usize,
@@ -132,11 +132,7 @@ fn finish(index: &RawIndex, bytes: &[u8], files: &Files, finished: &[(usize, Vec
         files.paths.get(made).map_or(0, |number| *number as usize)
     };
     let dirs = files.dirs.iter().filter(|dir| dir.length > 0 && dir.is_before(built_entries)).count();
-    if is_whole {
-        index.seal(&mut patched);
-    } else {
-        patched = index.truncated(&patched, built_entries);
-    }
+    index.seal(&mut patched);
     Skeleton { index: patched, built_entries, files: made as u64, dirs: dirs as u64 }
 }
 
@@ -262,5 +258,73 @@ fn spread_directories(dir: &Path) {
         && let Ok(flags) = ioctl_getflags(&fd)
     {
         let _ = ioctl_setflags(&fd, flags | IFlags::TOPDIR);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::measure::own_commit;
+    use crate::measure::private_git::{Parts, PrivateGit, StatusMode, ahead_of_now};
+    use crate::measure::testing::{git, profile_of};
+    use crate::signals::Interrupt;
+
+    #[test]
+    fn the_finished_part_of_a_skeleton_is_clean_against_a_commit_of_its_own() {
+        let (repository, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        git(repository.path(), &["init", "-q"]);
+        for number in 0..3 * BLOCK {
+            let dir = repository.path().join(format!("d{}/e{}", number % 5, number % 3));
+            std::fs::create_dir_all(&dir).unwrap();
+            std::fs::write(dir.join(format!("f{number:04}")), vec![b'x'; number % 50]).unwrap();
+        }
+        git(repository.path(), &["add", "."]);
+        let profile = profile_of(repository.path());
+        let settings = Settings::of(&profile);
+        for version in ["2", "4"] {
+            git(repository.path(), &["update-index", "--index-version", version]);
+            let bytes = std::fs::read(repository.path().join(".git/index")).unwrap();
+            let index = RawIndex::parse(&bytes, gix::hash::Kind::Sha1).unwrap();
+            let files = Files::of(&index).unwrap();
+            let root = target.path().join(version);
+            let interrupt = Interrupt::default();
+            let stop = Stop { at: Instant::now() + Duration::from_secs(60), flag: &interrupt };
+            let whole = build(&root, &index, &bytes, &files, &settings, stop).unwrap();
+            assert_eq!(whole.files, 3 * BLOCK as u64);
+            let stats = |block: usize| -> Vec<EntryStat> {
+                let list = &files.paths[block * BLOCK..(block + 1) * BLOCK];
+                list.iter().map(|number| index.stat(&whole.index, &index.entries[*number as usize])).collect()
+            };
+            // The second block is missing, so only the first counts.
+            let part = finish(&index, &bytes, &files, &[(0, stats(0)), (2, stats(2))]);
+            assert_eq!((part.files, part.built_entries), (BLOCK as u64, BLOCK));
+            for number in &files.paths[BLOCK..] {
+                let name = std::str::from_utf8(index.name(&index.entries[*number as usize])).unwrap();
+                std::fs::remove_file(root.join(name)).unwrap();
+            }
+            let own = own_commit::make(&index, &part.index, part.built_entries).unwrap();
+            let path = std::env::var_os("PATH").unwrap();
+            let program = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|file| file.exists()).unwrap();
+            let parts = Parts {
+                program: &program,
+                worktree: &root,
+                settings: &settings,
+                info: &profile.info,
+                head: Some(&own.commit),
+                objects: None,
+            };
+            let private = PrivateGit::create(&target.path().join(format!("{version}.git")), &parts).unwrap();
+            for object in &own.objects {
+                crate::measure::objects::store(private.dir(), object).unwrap();
+            }
+            private.write_index(&own.index, ahead_of_now()).unwrap();
+            let answer = private.status(StatusMode::default()).output().unwrap();
+            assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
+            assert_eq!(String::from_utf8_lossy(&answer.stdout), "", "version {version}");
+            let listed = private.command(&["ls-files"]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&listed.stdout).lines().count(), BLOCK);
+        }
     }
 }

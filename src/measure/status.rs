@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, printable_text};
 use crate::measure::copy_side::CopySide;
+use crate::measure::load::Reading;
 use crate::measure::objects;
 use crate::measure::porcelain;
 use crate::measure::private_git::{PrivateGit, StatusMode};
@@ -44,7 +45,7 @@ impl Session<'_> {
         self.progress.begin("git status", None);
         let mode = StatusMode { is_mended: self.is_stale(), writes_index: false };
         let stale_s = self.stale()?;
-        let guess_s = self.first_guess(copy.as_deref())?;
+        let guess_s = self.first_guess()?;
         let left_s = self.git_left_s();
         let fits = guess_s * FEWEST_RUNS <= left_s;
         let mut sides = Sides::new("git_status");
@@ -68,10 +69,10 @@ impl Session<'_> {
     }
 
     /// Guesses how long a status takes; 0 where it certainly fits.
-    fn first_guess(&mut self, copy: Option<&CopySide>) -> Result<f64, Halt> {
+    fn first_guess(&mut self) -> Result<f64, Halt> {
         #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
         let all_s = self.calibration.mean_s * self.files.paths.len() as f64;
-        if all_s < SURELY_FITS_S { Ok(0.0) } else { self.guess_s(copy) }
+        if all_s < SURELY_FITS_S { Ok(0.0) } else { self.guess_s() }
     }
 
     fn git_left_s(&self) -> f64 {
@@ -193,25 +194,15 @@ impl Session<'_> {
                 break;
             }
             let started = Instant::now();
-            match self.in_place(place, mode, limit)? {
-                Status::Done { seconds, output } => {
-                    sides.place.push(seconds);
-                    sides.is_same &= output == expected;
-                }
-                Status::TimedOut(seconds) => {
-                    if sides.place.is_empty() {
-                        sides.place_sample = Some(at_least(seconds));
-                    }
-                    break;
-                }
-                Status::Failed(why) => {
-                    sides.note(format!("`git status` failed in place: {why}"));
-                    break;
-                }
+            // Each side begins every other round, so that neither profits from what the other leaves in the caches.
+            let is_copy_first = round % 2 == 1;
+            if is_copy_first && !self.copy_round(copy, mode, expected, sides)? {
+                break;
             }
-            if let Some(copy) = copy
-                && !self.copy_round(copy, mode, expected, sides)?
-            {
+            if !self.place_round(place, mode, expected, sides)? {
+                break;
+            }
+            if !is_copy_first && !self.copy_round(copy, mode, expected, sides)? {
                 break;
             }
             longest = longest.max(started.elapsed());
@@ -220,14 +211,42 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs the copy's side of a round; returns whether another round makes sense.
-    fn copy_round(
+    /// Runs the place's side of a round; returns whether another round makes sense.
+    fn place_round(
         &mut self,
-        copy: &CopySide,
+        place: &PrivateGit,
         mode: StatusMode,
         expected: &[u8],
         sides: &mut Sides,
     ) -> Result<bool, Halt> {
+        match self.in_place(place, mode, self.git_limit())? {
+            Status::Done { seconds, output } => {
+                sides.place.push(seconds);
+                sides.is_same &= output == expected;
+                Ok(true)
+            }
+            Status::TimedOut(seconds) => {
+                if sides.place.is_empty() {
+                    sides.place_sample = Some(at_least(seconds));
+                }
+                Ok(false)
+            }
+            Status::Failed(why) => {
+                sides.note(format!("`git status` failed in place: {why}"));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Runs the copy's side of a round; returns whether another round makes sense.
+    fn copy_round(
+        &mut self,
+        copy: Option<&CopySide>,
+        mode: StatusMode,
+        expected: &[u8],
+        sides: &mut Sides,
+    ) -> Result<bool, Halt> {
+        let Some(copy) = copy else { return Ok(true) };
         let Some(git) = &copy.git else { return Ok(true) };
         match self.in_copy(git, mode)? {
             Status::Done { seconds, output } => {
@@ -275,7 +294,12 @@ impl Session<'_> {
     }
 
     fn in_copy(&mut self, git: &PrivateGit, mode: StatusMode) -> Result<Status, Halt> {
-        self.one(git, mode, self.deadline)
+        let before = Reading::now();
+        let result = self.one(git, mode, self.deadline);
+        if let (Some(before), Some(after)) = (before, Reading::now()) {
+            self.load.add(before, after);
+        }
+        result
     }
 
     fn one(&self, git: &PrivateGit, mode: StatusMode, limit: Instant) -> Result<Status, Halt> {

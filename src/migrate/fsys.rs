@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, Statx, StatxFlags};
 use rustix::io::Errno;
 
 /// As much of a directory as one request brings; larger than any server answers with.
@@ -65,17 +65,10 @@ impl FileStat {
 
 impl From<Stat> for FileStat {
     fn from(stat: Stat) -> Self {
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Directory,
-            FileType::Symlink => Kind::Symlink,
-            FileType::Fifo => Kind::Fifo,
-            _ => Kind::Other,
-        };
         #[expect(clippy::cast_possible_wrap, reason = "nanoseconds are below 10^9 on every architecture")]
         let (mtime_ns, ctime_ns) = (stat.st_mtime_nsec as i64, stat.st_ctime_nsec as i64);
         Self {
-            kind,
+            kind: kind(stat.st_mode),
             mode: stat.st_mode & 0o7777,
             id: (stat.st_dev, stat.st_ino),
             links: stat.st_nlink,
@@ -85,6 +78,32 @@ impl From<Stat> for FileStat {
             mtime: (stat.st_mtime, mtime_ns),
             ctime: (stat.st_ctime, ctime_ns),
         }
+    }
+}
+
+impl From<Statx> for FileStat {
+    fn from(found: Statx) -> Self {
+        Self {
+            kind: kind(u32::from(found.stx_mode)),
+            mode: u32::from(found.stx_mode) & 0o7777,
+            id: (rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino),
+            links: u64::from(found.stx_nlink),
+            owner: (found.stx_uid, found.stx_gid),
+            size: found.stx_size,
+            stored: found.stx_blocks * 512,
+            mtime: (found.stx_mtime.tv_sec, i64::from(found.stx_mtime.tv_nsec)),
+            ctime: (found.stx_ctime.tv_sec, i64::from(found.stx_ctime.tv_nsec)),
+        }
+    }
+}
+
+fn kind(mode: u32) -> Kind {
+    match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        FileType::Fifo => Kind::Fifo,
+        _ => Kind::Other,
     }
 }
 
@@ -129,6 +148,19 @@ pub(super) fn open_file(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> 
 /// Returns the stat data of a name in a directory.
 pub(super) fn stat_at(parent: impl AsFd, name: &OsStr) -> io::Result<FileStat> {
     retry_io(|| Ok(rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?.into()))
+}
+
+/// Returns the stat data of a name as the look-up of the name brought it, without asking the server once more.
+///
+/// On a mount that caches names the answer may be as old as its cache; whoever uses it must look again in the end.
+pub(super) fn stat_at_once(parent: impl AsFd, name: &OsStr) -> io::Result<FileStat> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
+    let wanted = StatxFlags::BASIC_STATS;
+    match retry_io(|| Ok(rustix::fs::statx(&parent, name, flags, wanted)?)) {
+        Ok(found) if found.stx_mask & wanted.bits() == wanted.bits() => Ok(found.into()),
+        // A kernel without statx, or a filesystem that left something out.
+        _ => stat_at(parent, name),
+    }
 }
 
 /// Returns the stat data of an open file.

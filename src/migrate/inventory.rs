@@ -43,6 +43,15 @@ pub(super) struct Unreadable {
     pub(super) error: io::Error,
 }
 
+/// How fresh the stat data of a walk has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// What the look-up of a name brings; another walk will follow.
+    First,
+    /// What the server says now.
+    Again,
+}
+
 /// Everything that one walk saw.
 #[derive(Debug, Default)]
 pub(super) struct Inventory {
@@ -131,6 +140,7 @@ pub(super) fn walk(
     tuner: &Tuner,
     cancel: &Interrupt,
     progress: &dyn Progress,
+    look: Look,
 ) -> Result<Inventory, Error> {
     let found = Mutex::new(Inventory::default());
     let texts: Vec<&[u8]> = selection.excludes.iter().map(Vec::as_slice).collect();
@@ -139,7 +149,7 @@ pub(super) fn walk(
     pool::run(tuner, cancel, vec![seed], |task, queue| match task {
         Task::List { parent, name, chain } => list(source, parent.as_deref(), &name, chain, selection, queue, &found),
         Task::Stat { directory, from } => {
-            let new = stat_some(&directory, from, selection, queue, &found);
+            let new = stat_some(&directory, from, selection, queue, &found, look);
             progress.advance(files.fetch_add(new, Ordering::Relaxed) + new);
             Ok(())
         }
@@ -201,11 +211,12 @@ fn stat_some(
     selection: &Selection<'_>,
     queue: &Queue<'_, Task>,
     found: &Mutex<Inventory>,
+    look: Look,
 ) -> u64 {
     let mut files = 0;
     for name in directory.names.iter().skip(from).take(NAMES_PER_TASK) {
         let path = directory.path.join(name);
-        match look_at(directory, name, path.clone()) {
+        match look_at(directory, name, path.clone(), look) {
             Ok(entry) if entry.stat.kind == Kind::Directory => {
                 let chain = directory.chain.enter(&path);
                 if let Some(left_out) = selection.leave_out(&path, &directory.names, &chain) {
@@ -229,8 +240,11 @@ fn stat_some(
     files
 }
 
-fn look_at(directory: &Directory, name: &OsStr, path: PathBuf) -> io::Result<Entry> {
-    let stat = fsys::stat_at(&directory.fd, name)?;
+fn look_at(directory: &Directory, name: &OsStr, path: PathBuf, look: Look) -> io::Result<Entry> {
+    let stat = match look {
+        Look::First => fsys::stat_at_once(&directory.fd, name)?,
+        Look::Again => fsys::stat_at(&directory.fd, name)?,
+    };
     let target = match stat.kind {
         Kind::Symlink => Some(fsys::read_link(&directory.fd, name)?),
         _ => None,

@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, printable};
 use crate::migrate::fsys::Kind;
-use crate::migrate::inventory::{Inventory, Source};
+use crate::migrate::inventory::{Inventory, Look, Source};
 use crate::migrate::place::Place;
 use crate::migrate::pool::Tuner;
 use crate::migrate::select::{Selection, Tracked};
@@ -99,7 +99,7 @@ pub fn prepare<'a>(
     };
     let tuner = Tuner::default();
     progress.begin("looking at the source", None);
-    let inventory = inventory::walk(&source, &selection, &tuner, cancel, progress);
+    let inventory = inventory::walk(&source, &selection, &tuner, cancel, progress, Look::First);
     progress.end();
     let inventory = inventory?;
     let free_bytes = free_bytes(request, ground)?;

@@ -18,8 +18,10 @@ use crate::migrate::{Prepared, outside, unit};
 use crate::progress::Progress;
 use crate::signals::Interrupt;
 
-/// The least time that `git status` at the old place is given.
-const MIN_STATUS_TIME: Duration = Duration::from_secs(10);
+/// The least time that `git status` at the old place is given; one that takes longer is told by that alone.
+const MIN_STATUS_TIME: Duration = Duration::from_millis(500);
+/// The part of the copy's time that it is given: a figure to compare with must not be what one waits for.
+const STATUS_SHARE: u32 = 4;
 
 /// The part after the copy: repair and check.
 pub(super) struct Proof<'a> {
@@ -114,8 +116,7 @@ impl Proof<'_> {
             git: &source_git,
             raw: &main.raw,
             with_untracked: self.prepared.request.scope != Scope::OnlyTracked,
-            // Whoever waited for the copy waits as long again for the comparison, and no longer.
-            bound: copied_in.max(MIN_STATUS_TIME),
+            bound: (copied_in / STATUS_SHARE).max(MIN_STATUS_TIME),
         });
         let (checks, status) = std::thread::scope(|scope| {
             let old = scope.spawn(|| question.as_ref().map(old_status));

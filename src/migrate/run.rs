@@ -11,7 +11,7 @@ use crate::migrate::attributes::Attributes;
 use crate::migrate::copy::{Engine, lock};
 use crate::migrate::fsys::{self, Kind};
 use crate::migrate::git::{Git, Origin};
-use crate::migrate::inventory::{Entry, Inventory, unreadable_error, walk};
+use crate::migrate::inventory::{Entry, Inventory, Look, unreadable_error, walk};
 use crate::migrate::journal::{Copied, Journal};
 use crate::migrate::partial::{self, Partial, remove_any};
 use crate::migrate::plan::Moved;
@@ -155,7 +155,8 @@ fn settle(prepared: &Prepared<'_>, engine: &Engine<'_>, inventory: &mut Inventor
         // The source answers slowly, the copy keeps the processor busy: both at once.
         let (source, selection) = (&prepared.source, &prepared.selection);
         let (walked, bad) = std::thread::scope(|scope| {
-            let again = scope.spawn(|| walk(source, selection, engine.tuner, engine.cancel, &crate::progress::Silent));
+            let again = scope
+                .spawn(|| walk(source, selection, engine.tuner, engine.cancel, &crate::progress::Silent, Look::Again));
             engine.progress.begin("reading the copy back", Some(inventory.files()));
             let entries = to_check(inventory, checked.as_deref());
             let bad = read_back(engine, &entries, &local);

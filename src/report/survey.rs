@@ -162,10 +162,8 @@ fn row(finding: &Finding) -> [String; 6] {
         None if finding.error.is_some() => "failed",
         None => "none",
     };
-    let saved = finding.saved_s().map(|saved_s| match finding.is_bound() {
-        true => format!("at least {}", format::seconds(saved_s)),
-        false => format::seconds(saved_s),
-    });
+    let bound = if finding.is_bound() { "at least " } else { "" };
+    let saved = finding.saved_s().map(|saved_s| format!("{bound}{}", format::seconds(saved_s)));
     [saved.unwrap_or_default(), here, there, speedup.unwrap_or_default(), advice.to_owned(), finding.path.clone()]
 }
 

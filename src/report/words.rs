@@ -220,7 +220,9 @@ pub(super) fn figure(sample: &Sample) -> String {
 pub(super) fn figure_with_interval(sample: &Sample) -> String {
     match (sample.low, sample.high) {
         (Some(low), Some(high)) if sample.method != Method::AtLeast => {
-            format!("{} ({})", figure(sample), format::seconds_interval(low, sample.median, high))
+            let interval = format::seconds_interval(low, sample.median, high);
+            // Rounds that read the same are no interval.
+            if interval.contains(" to ") { format!("{} ({interval})", figure(sample)) } else { figure(sample) }
         }
         _ => figure(sample),
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::RuleSet;
 use super::condition::{IndexProperty, Mode, PlaceKind};
 use super::evaluate::{ConfigValue, Evaluator, Subject, Truth};
-use super::gather::{Budget, Material, Observations, Purpose, gather};
+use super::gather::{Budget, Material, Observations, Purpose, gather_for};
 use super::kinds::{Example, Examples};
 use super::names::check_fact_name;
 use super::paths::{IndexCounts, PathIndex, TrackedPath, expand};
@@ -43,12 +43,13 @@ pub fn run_examples(rules: &RuleSet) -> Outcome {
     let mut outcome = Outcome::default();
     for rule in &rules.evidence {
         outcome.run("evidence", rule.id.as_str(), &rule.examples, |example| {
-            observed(example, rules).map(|seen| seen.test(&rule.when).truth == Truth::True)
+            observed_for(example, rules, &|id| id == rule.id.as_str())
+                .map(|seen| seen.test(&rule.when).truth == Truth::True)
         });
     }
     for rule in &rules.hazards {
         outcome.run("hazard", rule.id.as_str(), &rule.examples, |example| {
-            let seen = observed(example, rules)?;
+            let seen = observed_for(example, rules, &|id| id == rule.id.as_str())?;
             let (hazards, traces) = (BTreeSet::new(), example.traces.iter().copied().collect());
             let subject = seen.subject_with(&seen.material.facts, &hazards, &traces);
             Ok(Evaluator::new(&subject).test(&rule.when).truth == Truth::True)
@@ -135,9 +136,14 @@ impl Outcome {
 ///
 /// A sentence about a wrong fact or property in the example.
 pub fn observed(example: &Example, rules: &RuleSet) -> Result<Observations, String> {
+    observed_for(example, rules, &|_| true)
+}
+
+/// The same for some rules alone, which is all that one rule's examples need.
+fn observed_for(example: &Example, rules: &RuleSet, is_wanted: &dyn Fn(&str) -> bool) -> Result<Observations, String> {
     let source = ExampleSource::new(example);
     let material = material(example, rules)?;
-    Ok(gather(rules, material, &source, Budget::default(), Purpose { local: true }))
+    Ok(gather_for(rules, material, &source, Budget::default(), Purpose { local: true }, is_wanted))
 }
 
 fn holds(example: &Example, rules: &RuleSet, condition: &super::condition::Condition) -> Result<bool, String> {

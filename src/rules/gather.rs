@@ -24,9 +24,10 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// Some forty small reads: at the 5 ms that a call takes on a slow mount, a fifth of a second.
+    /// Some forty small reads, with those for the times of traces: at the 5 ms that a call takes on a slow mount, a fifth
+    /// of a second. The scan itself makes about twenty, so that both stay within sixty.
     fn default() -> Self {
-        Self { calls: 40, bytes: 2 << 20 }
+        Self { calls: 36, bytes: 2 << 20 }
     }
 }
 
@@ -124,6 +125,18 @@ pub fn gather(
     budget: Budget,
     purpose: Purpose,
 ) -> Observations {
+    gather_for(rules, material, source, budget, purpose, &|_| true)
+}
+
+/// The same for the rules whose id is wanted alone; what the others would read stays unknown.
+pub(super) fn gather_for(
+    rules: &RuleSet,
+    material: Material,
+    source: &dyn Source,
+    budget: Budget,
+    purpose: Purpose,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Observations {
     let mut reader = Reader { source, seen: Seen::default(), left: budget, rules };
     if purpose.local {
         // One listing tells of every folder of the root whether it is there, so that most probes cost nothing.
@@ -132,7 +145,7 @@ pub fn gather(
     }
     let settings = reader.settings(&material);
     loop {
-        let wants = next_wants(rules, &material, &reader.seen, purpose);
+        let wants = next_wants(rules, &material, &reader.seen, purpose, is_wanted);
         if wants.is_empty() {
             break;
         }
@@ -173,14 +186,20 @@ fn turn_of(rule: &EvidenceRule) -> Turn {
 }
 
 /// Returns what the rules of the earliest turn lack, without repetition; nothing when all is decided.
-fn next_wants(rules: &RuleSet, material: &Material, seen: &Seen, purpose: Purpose) -> Vec<Want> {
+fn next_wants(
+    rules: &RuleSet,
+    material: &Material,
+    seen: &Seen,
+    purpose: Purpose,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> Vec<Want> {
     let (no_hazards, no_traces) = (BTreeSet::new(), BTreeSet::new());
     let subject = subject(material, seen, &no_hazards, &no_traces);
     let evaluator = Evaluator::new(&subject);
     let mut wanted: Vec<(Turn, Want)> = Vec::new();
     let mut fired = Vec::new();
     for rule in &rules.evidence {
-        if rule.trace && !purpose.local {
+        if (rule.trace && !purpose.local) || !is_wanted(rule.id.as_str()) {
             continue;
         }
         let outcome = evaluator.test(&rule.when);
@@ -191,7 +210,7 @@ fn next_wants(rules: &RuleSet, material: &Material, seen: &Seen, purpose: Purpos
         }
     }
     let hazards = if purpose.local { rules.hazards.as_slice() } else { &[] };
-    for rule in hazards {
+    for rule in hazards.iter().filter(|rule| is_wanted(rule.id.as_str())) {
         let turn = if rule.severity == Severity::Note { Turn::Note } else { Turn::Danger };
         evaluator.test(&rule.when);
         wanted.extend(evaluator.take_wants().into_iter().map(|want| (turn, want)));
@@ -324,7 +343,7 @@ impl Reader<'_> {
 /// Looks up when the strong traces of both sides were made, since the newest one wins.
 fn times_of_conflicting_traces(rules: &RuleSet, observations: &mut Observations, source: &dyn Source) {
     /// Traces a side whose time is looked up.
-    const TIMES_PER_SIDE: usize = 3;
+    const TIMES_PER_SIDE: usize = 2;
     let mut places: [Vec<String>; 2] = [Vec::new(), Vec::new()];
     for rule in rules.evidence.iter().filter(|rule| rule.trace && rule.strength == Strength::Strong) {
         let outcome = observations.test(&rule.when);

@@ -9,6 +9,7 @@ pub mod condition;
 pub mod evaluate;
 pub mod example;
 pub mod extract;
+pub mod filesystem;
 pub mod gather;
 pub mod kinds;
 pub mod live;

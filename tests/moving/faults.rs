@@ -140,8 +140,8 @@ fn a_disk_that_fills_up_leaves_no_destination_and_the_copy_is_continued_when_the
     }
     let disk = disk.unwrap();
     let before = picture(&ground.source());
-    let mount =
-        SlowMount::new(&ground.source(), Options { delay_us: 2_000, parallel: 4, ..Options::default() }).unwrap();
+    let mount = SlowMount::new(&ground.source(), Options::default()).unwrap();
+    mount.hang("big/7", &[Call::Read]).unwrap();
     let dest = disk.0.join("dest");
     let run = || {
         let mut command = ground.clean(Command::new(REHOME));
@@ -149,19 +149,20 @@ fn a_disk_that_fills_up_leaves_no_destination_and_the_copy_is_continued_when_the
         command
     };
     let child = begin(run());
-    wait_for(|| partial(&dest).join("tree/.git").exists());
+    assert!(mount.wait_for_hung(1, PATIENCE));
     let filler = disk.0.join("filler");
     let _ = Command::new("dd")
         .args(["if=/dev/zero", "bs=1M", "status=none"])
         .arg(format!("of={}", filler.display()))
         .stderr(Stdio::null())
         .status();
+    mount.heal();
+    mount.release();
     let message = failed(&child.wait_with_output().unwrap());
     assert!(message.contains("make room there and run the same command again"), "{message}");
     assert!(!dest.exists());
     assert_eq!(picture(&ground.source()), before);
     fs::remove_file(filler).unwrap();
-    mount.set_delay(0);
     let output = run().output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(worktree(&dest), worktree(&ground.source()));

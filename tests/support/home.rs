@@ -16,7 +16,7 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        let home = Self { dir: tempfile::tempdir().unwrap() };
+        let home = Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() };
         fs::create_dir_all(home.repository().join("web/app")).unwrap();
         fs::write(home.repository().join("web/app/main.js"), "1\n").unwrap();
         home.git(&["init", "--quiet"]);

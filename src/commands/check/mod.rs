@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::advise::Verdict;
 use crate::cli::CheckArgs;
 use crate::commands::supervise::{Outcome, supervise};
-use crate::commands::{cached, output};
+use crate::commands::{cached, output, progress};
 use crate::error::{EXIT_OK, Error, printable};
 use crate::report::Report;
 use crate::signals::Interrupt;
@@ -50,7 +50,9 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<u8, Error> {
         None
     };
     let interrupt = Interrupt::on_signals()?;
-    let outcome = supervise(&mut worker_command(), args.budget + GRACE, &interrupt)?;
+    let bars = progress::chosen(args.quiet, args.verbose);
+    let (outcome, rest) = supervise(&mut worker_command(), args.budget + GRACE, &interrupt, bars.as_ref())?;
+    drop(bars);
     let (report, is_interrupted) = match outcome {
         Outcome::Finished(report) => {
             let is_interrupted = interrupt.is_set() && !report.complete;
@@ -64,7 +66,9 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<u8, Error> {
         // Only later prompts would miss it, and they measure again.
         let _ = store.save(&report);
     }
-    output::write_report(&report, args, out)?;
+    let written = output::write_report(&report, args, out);
+    rest.wait();
+    written?;
     if is_interrupted {
         return Err(Error::Interrupted);
     }

@@ -11,8 +11,7 @@ use rustix::process::Signal;
 use super::extra::Extra;
 use crate::advise::advise;
 use crate::cli::{CheckArgs, Primary};
-use crate::commands::progress;
-use crate::commands::supervise::{Event, emit};
+use crate::commands::supervise::{Event, Told, emit};
 use crate::error::{EXIT_OK, Error};
 use crate::facts::{Facts, Platform, Toolchain};
 use crate::judge::judge;
@@ -24,7 +23,6 @@ use crate::rules::gather::{Budget, Observations, Purpose, gather};
 use crate::rules::live::{self, LiveSource};
 use crate::scan::RepoProfile;
 use crate::scan::access::Access;
-use crate::scan::filesystem::rules::FilesystemRuleSet;
 use crate::scan::filesystem::target::{TargetRequest, choose_target};
 use crate::scan::filesystem::{Location, System};
 use crate::scan::git;
@@ -67,13 +65,12 @@ struct Check<'a> {
 impl Check<'_> {
     fn run(&mut self, out: &mut dyn Write) -> Result<(Report, measure::Outcome), Error> {
         let rules = RuleSet::load(&self.args.rules)?;
-        let mut filesystem = FilesystemRuleSet::builtin()?;
-        for file in &rules.filesystem {
-            filesystem.prepend(FilesystemRuleSet::from_yaml(&file.name, &file.text)?);
-        }
-        let system = System::live(filesystem)?;
+        let system = System::live(rules.filesystem_rules()?)?;
+        emit(out, &Event::Started)?;
+        self.started = Instant::now();
         let given = self.args.path.clone().unwrap_or_else(|| PathBuf::from("."));
-        let profile = scan(&system.resolve_spelling(&given)?, &self.access)?;
+        let path = system.resolve_spelling(&given)?;
+        let profile = scan(&path, &self.access).map_err(|error| system.explain(&path, error))?;
         let location = system.locate(&profile.worktree)?;
         self.access.add_calls(location.calls_in_place);
         let mut report = self.first_report(&system, &profile, &location);
@@ -112,7 +109,7 @@ impl Check<'_> {
         out: &mut dyn Write,
     ) -> Result<Option<RunDir>, Error> {
         let cache_home = etcetera::choose_base_strategy().ok().map(|base| base.cache_dir());
-        let bars = progress::chosen(self.args.quiet, self.args.verbose);
+        let bars = Told::new();
         let extra = Extra {
             args: self.args,
             system,
@@ -120,7 +117,7 @@ impl Check<'_> {
             location,
             target,
             cache_home: cache_home.as_deref(),
-            progress: bars.as_ref(),
+            progress: &bars,
             interrupt: &self.interrupt,
         };
         extra.measure(report, out)
@@ -213,11 +210,11 @@ impl Check<'_> {
             git: report.facts.git.as_ref(),
             probe_program: Some(Path::new("/proc/self/exe")),
         };
-        let bars = progress::chosen(self.args.quiet, self.args.verbose);
+        let bars = Told::new();
         let mut outcome = if target.is_some() {
-            measure::measure(&request, bars.as_ref(), &self.interrupt)?
+            measure::measure(&request, &bars, &self.interrupt)?
         } else {
-            measure::measure_in_place_only(&request, bars.as_ref(), &self.interrupt)?
+            measure::measure_in_place_only(&request, &bars, &self.interrupt)?
         };
         report.facts.measure = outcome.measurements.iter().map(|m| (m.workload.clone(), m.into())).collect();
         report.facts.repo.stat_dirty = outcome.stat_dirty;

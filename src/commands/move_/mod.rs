@@ -56,7 +56,8 @@ pub fn run(args: &MoveArgs, out: &mut dyn Write) -> Result<u8, Error> {
     let system = System::live(FilesystemRuleSet::builtin()?)?;
     let given = args.source.clone().unwrap_or_else(|| PathBuf::from("."));
     let access = Access::default();
-    let profile = scan(&system.resolve_spelling(&given)?, &access)?;
+    let path = system.resolve_spelling(&given)?;
+    let profile = scan(&path, &access).map_err(|error| system.explain(&path, error))?;
     let location = system.locate(&profile.worktree)?;
     let destination = destination(args, &system, &location, &profile.worktree)?;
     if let Some(moved) = migrate::finished_before(&destination) {

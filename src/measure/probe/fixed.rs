@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, openat, statat};
+
+use crate::measure::files::spread;
 
 /// One call that git makes.
 #[derive(Debug, Clone, Copy)]
@@ -95,24 +97,38 @@ const IN_COMMON_DIR: &[(Call, &str)] = &[
 /// Times that git reads the ref which HEAD names.
 const REF_READS: usize = 3;
 
-/// Makes the calls once, in series; returns the seconds they took and their number.
+/// Makes the calls once, in series; returns the seconds that all of them take, and how many were made.
 ///
 /// Paths are relative to the worktree as git's are where the git dir is `.git` in it, so that each call costs as many
-/// components as git's own. Failures are part of the work: most of these files do not exist.
+/// components as git's own. Failures are part of the work: most of these files do not exist. When `limit` comes first,
+/// the calls made until then, spread over all, stand for the others.
 #[must_use]
-pub fn run(worktree: BorrowedFd, git_dir: &Path, common_dir: &Path, head_ref: Option<&str>) -> (f64, u64) {
-    let mut calls = 0;
-    let started = Instant::now();
-    for (list, dir) in [(IN_GIT_DIR, git_dir), (IN_COMMON_DIR, common_dir)] {
-        for (call, name) in list {
-            make(worktree, *call, &dir.join(name), &mut calls);
-        }
-    }
+pub fn run(
+    worktree: BorrowedFd,
+    git_dir: &Path,
+    common_dir: &Path,
+    head_ref: Option<&str>,
+    limit: Duration,
+) -> (f64, usize) {
+    let mut calls: Vec<(Call, PathBuf)> = Vec::new();
+    calls.extend(IN_GIT_DIR.iter().map(|(call, name)| (*call, git_dir.join(name))));
+    calls.extend(IN_COMMON_DIR.iter().map(|(call, name)| (*call, common_dir.join(name))));
     for name in head_ref.into_iter().flat_map(|name| std::iter::repeat_n(name, REF_READS)) {
-        make(worktree, Call::Stat, &common_dir.join(name), &mut calls);
-        make(worktree, Call::Read, &common_dir.join(name), &mut calls);
+        calls.extend([Call::Stat, Call::Read].map(|call| (call, common_dir.join(name))));
     }
-    (started.elapsed().as_secs_f64(), calls)
+    let started = Instant::now();
+    let mut made = 0;
+    for turn in spread(calls.len()) {
+        if made > 0 && started.elapsed() >= limit {
+            break;
+        }
+        let (call, path) = &calls[turn as usize];
+        make(worktree, *call, path);
+        made += 1;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "some seventy calls")]
+    let scale = calls.len() as f64 / made.max(1) as f64;
+    (started.elapsed().as_secs_f64() * scale, made)
 }
 
 /// Returns the ref that HEAD names; `None` when detached or unreadable.
@@ -130,8 +146,7 @@ pub fn relative_to(worktree: &Path, dir: &Path) -> PathBuf {
     dir.strip_prefix(worktree).unwrap_or(dir).to_owned()
 }
 
-fn make(worktree: BorrowedFd, call: Call, path: &Path, calls: &mut u64) {
-    *calls += 1;
+fn make(worktree: BorrowedFd, call: Call, path: &Path) {
     // What the calls find does not matter, only that they are made.
     match call {
         Call::Stat => drop(statat(worktree, path, AtFlags::SYMLINK_NOFOLLOW)),

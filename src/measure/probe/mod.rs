@@ -109,7 +109,10 @@ pub enum Ask {
         index_mtime_s: i64,
     },
     /// Do once what git does in the git dir before and after it looks at the worktree.
-    Fixed,
+    Fixed {
+        /// Seconds after which what was done stands for the rest.
+        limit_s: f64,
+    },
 }
 
 /// An answer.
@@ -133,7 +136,7 @@ pub enum Answer {
         /// Seconds.
         elapsed_s: f64,
         /// Calls that were made.
-        calls: u64,
+        calls: usize,
     },
     /// Result of [`Ask::Preload`] and [`Ask::Untracked`].
     Part(Part),

@@ -166,10 +166,15 @@ impl State {
                 index_mtime_s,
                 self.stop_after(limit_s),
             )),
-            Ask::Fixed => {
+            Ask::Fixed { limit_s } => {
                 let worktree = self.worktree.as_fd();
-                let (elapsed_s, calls) =
-                    fixed::run(worktree, &self.git_dir, &self.common_dir, self.head_ref.as_deref());
+                let (elapsed_s, calls) = fixed::run(
+                    worktree,
+                    &self.git_dir,
+                    &self.common_dir,
+                    self.head_ref.as_deref(),
+                    Duration::try_from_secs_f64(limit_s).unwrap_or_default(),
+                );
                 Answer::Fixed { elapsed_s, calls }
             }
         })

@@ -65,11 +65,13 @@ pub fn sample(search: Search, limit: Duration) -> Part {
     let left = || limit.saturating_sub(started.elapsed());
     let mut first = Vec::new();
     for (turn, dir) in order.iter().enumerate() {
-        if turn >= forced + FEWEST && Instant::now() >= deadline {
+        if turn >= FEWEST && Instant::now() >= deadline {
             break;
         }
         first.push(walker.timed(*dir as usize));
     }
+    // A mount so slow that the time was over with the first children: they stand for all others.
+    let forced = if first.len() < forced + FEWEST { 1 } else { forced };
     let mut passes = vec![first];
     passes.push(walker.again(&order, passes[0].len(), left()));
     let others = others(search.files, &order[forced.min(order.len())..]);
@@ -153,14 +155,15 @@ impl Whole {
 }
 
 fn others(files: &Files, dirs: &[u32]) -> Work {
-    let components = dirs.iter().map(|dir| components(files, *dir as usize)).sum();
+    let components = dirs.iter().map(|dir| components_of(files, *dir as usize)).sum();
     Work { calls: dirs.len() as u64, components }
 }
 
 /// Returns the components of the paths that git resolves in a directory: its own, and that of its `.gitignore`.
 ///
 /// Git looks for a `.gitignore` once it meets a directory (or an untracked file, which the index does not tell).
-fn components(files: &Files, dir: usize) -> u64 {
+#[must_use]
+pub fn components_of(files: &Files, dir: usize) -> u64 {
     let dir = &files.dirs[dir];
     let own = u64::from(dir.depth) + 1;
     if dir.subdirs > 0 { own + u64::from(dir.depth) + 1 } else { own }
@@ -217,7 +220,7 @@ impl<'a> Walker<'a> {
         let seconds = before.elapsed().as_secs_f64();
         self.failed += u64::from(result.is_err());
         #[expect(clippy::cast_precision_loss, reason = "paths have few components")]
-        Visit { components: components(self.search.files, dir) as f64, seconds }
+        Visit { components: components_of(self.search.files, dir) as f64, seconds }
     }
 
     /// What git does for a directory of a valid untracked cache.

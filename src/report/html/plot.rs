@@ -37,7 +37,7 @@ const TICK_SIZE: f64 = 14.3;
 const TICK_SPACE: u32 = 52;
 /// How far the axis of the spread may reach: ends whose half is a round number, too. Below one percent differences say
 /// nothing.
-const SPREADS: [f64; 9] = [0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 1.0, 2.0, 4.0];
+const SPREADS: [f64; 12] = [0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 1.0, 2.0, 4.0, 10.0, 20.0, 40.0];
 /// A time below this is not on the axis: no call takes less, and 0 has no logarithm.
 const SHORTEST_S: f64 = 1e-9;
 

@@ -230,6 +230,17 @@ impl System {
         is_empty.then_some(letter)
     }
 
+    /// Returns a better error for one that came up at `path`: in the empty folder of a drive that did not come up there is
+    /// no repository either, but that is not what is wrong.
+    #[must_use]
+    pub fn explain(&self, path: &Path, error: Error) -> Error {
+        let path = normalize(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+        match self.unmounted_drive(&path) {
+            Some(letter) => wsl::drive_not_mounted(letter, &printable(&path), &self.automount_root()),
+            None => error,
+        }
+    }
+
     fn ask_kernel(&self, path: &Path, ask: &Ask<'_>) -> Result<Location, Error> {
         let ask = |path: &Path| ask(path).map_err(|error| self.unreachable(path, error));
         let mut answer = ask(path)?;
@@ -485,6 +496,9 @@ mod tests {
 
         let error = system.locate(&root.join("c/src/app")).unwrap_err();
         assert!(error.to_string().ends_with("drive C: is not mounted"), "{error}");
+        let other = || Error::refused("not a git repository", "");
+        assert!(system.explain(&root.join("c"), other()).to_string().ends_with("drive C: is not mounted"));
+        assert_eq!(system.explain(&root.join("e"), other()).to_string(), "not a git repository");
         let folder = system.locate(&root.join("c")).unwrap();
         assert_ne!(folder.site.class, FilesystemClass::WindowsDrive);
         assert_eq!(folder.notes.len(), 1);

@@ -195,8 +195,10 @@ pub fn base_of(mount: &Mount, shares: &BTreeMap<String, String>) -> Option<Windo
                 return parse_base(path)?.join(root);
             }
             let name = mount.source.strip_prefix("drvfsa").or_else(|| mount.source.strip_prefix("drvfs"))?;
-            if let Some(letter) = name.chars().next() {
-                let is_numbered = name.len() > 1 && name[1..].bytes().all(|digit| digit.is_ascii_digit());
+            let mut chars = name.chars();
+            if let Some(letter) = chars.next() {
+                let number = chars.as_str();
+                let is_numbered = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
                 let is_drive = letter.is_ascii_alphabetic() && is_numbered;
                 return is_drive.then(|| drive(letter))?.join(root);
             }

@@ -1,0 +1,157 @@
+//! Measuring on a mount that fails, hangs or is slow: what was measured stays, and it says what was not.
+
+#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+
+#[path = "support/slow_mount/mod.rs"]
+mod slow_mount;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use rehome::measure::{Method, Outcome, Request, Workload, measure};
+use rehome::progress::Silent;
+use rehome::scan::access::Access;
+use rehome::scan::git;
+use rehome::scan::repo::scan;
+use rehome::signals::Interrupt;
+use rustix::io::Errno;
+use slow_mount::{Call, Options, SlowMount, available};
+use tempfile::TempDir;
+
+const ALL: &[Workload] = &[Workload::GitStatus, Workload::Stat, Workload::Walk];
+
+struct Ground {
+    // Dropped first: unmounted before the backing files go.
+    mount: SlowMount,
+    target: TempDir,
+    _backing: TempDir,
+}
+
+impl Ground {
+    fn new() -> Ground {
+        let backing = tempfile::tempdir().unwrap();
+        let root = backing.path();
+        run_git(root, &["init", "-q"]);
+        for number in 0..300 {
+            let dir = root.join(format!("d{}/e{}", number % 6, number % 5));
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join(format!("file{number:03}")), b"content").unwrap();
+        }
+        run_git(root, &["add", "."]);
+        run_git(root, &["commit", "-qm", "x"]);
+        let old = SystemTime::now() - Duration::from_secs(3600);
+        for name in String::from_utf8(run_git(root, &["ls-files", "-z"])).unwrap().split('\0').filter(|n| !n.is_empty())
+        {
+            fs::File::options().write(true).open(root.join(name)).unwrap().set_modified(old).unwrap();
+        }
+        let mount = SlowMount::new(root, Options::default()).unwrap();
+        run_git(mount.path(), &["update-index", "-q", "--refresh"]);
+        Ground { mount, target: tempfile::tempdir().unwrap(), _backing: backing }
+    }
+
+    /// Scans, lets `trouble` begin, and measures.
+    fn measure(&self, budget: Duration, workloads: &[Workload], trouble: impl FnOnce(&SlowMount)) -> Outcome {
+        let profile = scan(self.mount.path(), &Access::default()).unwrap();
+        let git = git::find();
+        trouble(&self.mount);
+        let request = Request {
+            profile: &profile,
+            target: self.target.path(),
+            cache_home: None,
+            budget,
+            rounds: Some(3),
+            workloads,
+            git: git.as_ref(),
+            probe_program: Some(Path::new(env!("CARGO_BIN_EXE_rehome"))),
+        };
+        measure(&request, &Silent, &Interrupt::default()).unwrap()
+    }
+}
+
+fn run_git(dir: &Path, args: &[&str]) -> Vec<u8> {
+    let output = Command::new("git")
+        .current_dir(dir)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
+        .args(args)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+#[test]
+fn files_that_cannot_be_read_are_counted_and_the_others_measured() {
+    if !available("files_that_cannot_be_read_are_counted_and_the_others_measured") {
+        return;
+    }
+    for errno in [Errno::IO, Errno::STALE, Errno::ACCESS] {
+        let ground = Ground::new();
+        let outcome = ground.measure(Duration::from_secs(60), &[Workload::Stat], |mount| {
+            for name in ["d0/e0/file000", "d1/e1/file001", "d2/e2/file002"] {
+                mount.fail(name, &[Call::Lookup, Call::Getattr], errno).unwrap();
+            }
+        });
+        assert!(outcome.complete, "{outcome:?}");
+        let stat = &outcome.measurements[0];
+        assert_eq!((stat.failed, stat.operations), (Some(3), Some(297)), "{errno}: {stat:?}");
+        assert!(stat.same_work && stat.speedup.is_some(), "{stat:?}");
+        assert!(stat.note.as_ref().unwrap().contains("could not measure 3 of 300 files"), "{stat:?}");
+    }
+}
+
+#[test]
+fn a_mount_that_hangs_from_the_start_ends_the_run_and_leaves_nothing() {
+    if !available("a_mount_that_hangs_from_the_start_ends_the_run_and_leaves_nothing") {
+        return;
+    }
+    let ground = Ground::new();
+    let outcome = ground.measure(Duration::from_secs(2), ALL, |mount| mount.hang_everything().unwrap());
+    assert!(outcome.hung && !outcome.complete, "{outcome:?}");
+    assert!(outcome.measurements.is_empty(), "{outcome:?}");
+    drop(outcome);
+    assert_eq!(fs::read_dir(ground.target.path()).unwrap().count(), 0);
+    ground.mount.heal();
+}
+
+#[test]
+fn what_was_measured_before_a_mount_hangs_is_kept() {
+    if !available("what_was_measured_before_a_mount_hangs_is_kept") {
+        return;
+    }
+    let ground = Ground::new();
+    // A whole run's calls are counted, so that the next one hangs near its end.
+    let calls = {
+        ground.mount.reset_counts();
+        let outcome = ground.measure(Duration::from_secs(60), ALL, |_| {});
+        assert!(outcome.complete, "{outcome:?}");
+        ground.mount.counts().total()
+    };
+    let outcome = ground.measure(Duration::from_secs(20), ALL, |mount| {
+        mount.hang_everything_after(calls * 8 / 10).unwrap();
+    });
+    assert!(outcome.hung && !outcome.complete, "{outcome:?}");
+    assert_eq!(outcome.measurements.first().map(|m| m.workload.as_str()), Some("git_status"), "{outcome:?}");
+    assert_eq!(outcome.measurements[0].in_place.method, Method::Run);
+    ground.mount.heal();
+}
+
+#[test]
+fn a_status_that_does_not_fit_is_predicted_and_says_from_how_long_a_sample() {
+    if !available("a_status_that_does_not_fit_is_predicted_and_says_from_how_long_a_sample") {
+        return;
+    }
+    let ground = Ground::new();
+    // 300 files at four or more calls each, in series: far beyond the budget.
+    let outcome = ground.measure(Duration::from_secs(4), ALL, |mount| mount.set_delay(10_000));
+    let status = &outcome.measurements[0];
+    assert_eq!(status.in_place.method, Method::Predicted, "{outcome:?}");
+    assert!(status.in_place.runs.is_empty() && status.in_place.sampled_s.is_some(), "{status:?}");
+    let (low, high) = (status.in_place.low.unwrap(), status.in_place.high.unwrap());
+    assert!(low <= status.in_place.median && status.in_place.median <= high, "{status:?}");
+    // Every call waits 10 ms and there are some 1,800 of them.
+    assert!(status.in_place.median > 10.0, "{status:?}");
+    assert!(status.speedup.is_some() && status.in_copy.as_ref().unwrap().method == Method::Run, "{status:?}");
+}
