@@ -214,6 +214,24 @@ fn check_targets(dir: &Path) {
     assert_eq!(choose_target(&system, &request).unwrap().site.fstype, "xfs");
 }
 
+/// FUSE keeps an open file that is deleted under another name, so that its directory cannot be removed before it is closed.
+#[test]
+fn a_benchmark_leaves_nothing_on_a_filesystem_that_hides_open_files() {
+    let name = "a_benchmark_leaves_nothing_on_a_filesystem_that_hides_open_files";
+    let Some(grounds) = Grounds::new(name, &["mkntfs", "ntfs-3g"]) else { return };
+    let point = grounds.mount_image(NTFS, "ntfs-3g", "ntfs");
+    let other = tempfile::tempdir().unwrap();
+    let places = [point.to_str().unwrap(), other.path().to_str().unwrap()];
+    let options = ["--suite", "small", "--files", "40", "--rounds", "1", "--format", "json"];
+    let output = grounds.output(env!("CARGO_BIN_EXE_rehome"), ["bench"].iter().chain(&places).chain(&options));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["places"][0]["site"]["fstype"], "fuseblk");
+    assert_eq!(report["places"][0]["scratch"]["gone"], true, "{}", report["notes"]);
+    let left = grounds.output("ls", ["-A", places[0]]);
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+}
+
 #[test]
 fn check_copies_to_ext4_only_and_says_why_elsewhere_not() {
     let name = "check_copies_to_ext4_only_and_says_why_elsewhere_not";

@@ -35,6 +35,11 @@ impl Estimate {
         self.fixed_s + self.setup_s * size + (self.round_fixed_s + self.round_s * size) * passes
     }
 
+    /// Returns the smaller of two estimates of the same: what disturbs a trial only ever makes it longer.
+    pub(super) fn smaller(self, other: Self) -> Self {
+        if other.total_s(1, 1.0) < self.total_s(1, 1.0) { other } else { self }
+    }
+
     /// Adds another place's.
     pub(super) fn add(&mut self, other: Self) {
         self.fixed_s += other.fixed_s;

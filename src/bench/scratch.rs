@@ -51,8 +51,8 @@ pub struct Scratch {
     mode: u32,
     reaped: Vec<String>,
     is_removed: bool,
-    // Closing the file frees the lock, so it lives as long as the directory.
-    _owner: File,
+    /// Closing the file frees the lock, so it lives until the directory is nearly gone.
+    owner: Option<File>,
 }
 
 impl Scratch {
@@ -84,7 +84,7 @@ impl Scratch {
         let reaped = reap(parent, dir.path(), metadata.uid());
         // From here on `Drop` of this type removes it.
         let path = dir.keep();
-        Ok(Self { path, mode: metadata.mode() & 0o7777, reaped, is_removed: false, _owner: file })
+        Ok(Self { path, mode: metadata.mode() & 0o7777, reaped, is_removed: false, owner: Some(file) })
     }
 
     /// Returns where it is.
@@ -127,6 +127,11 @@ impl Scratch {
     ///
     /// [`Error::Refused`] when something is left, with the command that removes it.
     pub fn remove(&mut self) -> Result<(), Error> {
+        // While the lock is still held; what is left then is for the second call to say.
+        let _ = std::fs::remove_dir_all(self.work());
+        // FUSE and NFS keep a file that is open under another name in its directory, which then cannot be removed. This
+        // process is alive, so that nobody reaps the directory meanwhile.
+        self.owner = None;
         remove_tree(&self.path)?;
         self.is_removed = true;
         Ok(())
@@ -136,6 +141,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if !self.is_removed {
+            self.owner = None;
             // There is nobody to tell; the next run tries again.
             let _ = remove_tree(&self.path);
         }
