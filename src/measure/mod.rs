@@ -82,6 +82,25 @@ pub struct Measurement {
     pub note: Option<String>,
 }
 
+impl Measurement {
+    /// Leaves out what is no finite number: JSON cannot hold it, and a ratio without an end says nothing.
+    #[must_use]
+    pub fn finite(mut self) -> Self {
+        let is_endless = |speedup: Speedup| ![speedup.low, speedup.mid, speedup.high].iter().all(|end| end.is_finite());
+        if self.speedup.is_some_and(is_endless) {
+            self.speedup = None;
+            self.note.get_or_insert_with(|| "the ratio has no upper end: one side was too fast to be timed".to_owned());
+        }
+        self.saved_s = self.saved_s.filter(|saved| saved.is_finite());
+        let sides = [Some(&mut self.in_place), self.in_copy.as_mut(), self.now.as_mut()];
+        for sample in sides.into_iter().flatten() {
+            sample.low = sample.low.filter(|low| low.is_finite());
+            sample.high = sample.high.filter(|high| high.is_finite());
+        }
+        self
+    }
+}
+
 impl From<&Measurement> for WorkloadFacts {
     fn from(measured: &Measurement) -> Self {
         Self {
@@ -156,4 +175,40 @@ pub struct Speedup {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+}
+
+#[cfg(test)]
+mod finite_tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_without_an_end_is_left_out_so_that_the_report_can_be_read_again() {
+        let sample = |high| Sample {
+            runs: vec![0.1],
+            median: 0.1,
+            low: Some(0.1),
+            high: Some(high),
+            method: Method::Run,
+            sampled_s: None,
+            latency: None,
+        };
+        let measured = Measurement {
+            workload: "stat".to_owned(),
+            unit: "s".to_owned(),
+            in_place: sample(f64::INFINITY),
+            in_copy: Some(sample(0.1)),
+            speedup: Some(Speedup { mid: 2.0, low: 1.0, high: f64::INFINITY }),
+            now: None,
+            operations: None,
+            failed: None,
+            saved_s: Some(0.0),
+            same_work: true,
+            note: None,
+        };
+        assert!(serde_json::from_str::<Measurement>(&serde_json::to_string(&measured).unwrap()).is_err());
+        let finite = measured.finite();
+        assert_eq!((finite.speedup, finite.in_place.high), (None, None));
+        assert!(finite.note.is_some());
+        assert_eq!(serde_json::from_str::<Measurement>(&serde_json::to_string(&finite).unwrap()).unwrap(), finite);
+    }
 }

@@ -180,6 +180,7 @@ fn has_relay(report: &Report) -> bool {
 }
 
 fn add(report: &mut Report, measurement: Measurement) {
+    let measurement = measurement.finite();
     report.facts.measure.insert(measurement.workload.clone(), (&measurement).into());
     report.measurements.push(measurement);
 }

@@ -216,10 +216,11 @@ impl Check<'_> {
         } else {
             measure::measure_in_place_only(&request, &bars, &self.interrupt)?
         };
-        report.facts.measure = outcome.measurements.iter().map(|m| (m.workload.clone(), m.into())).collect();
+        let measured = std::mem::take(&mut outcome.measurements);
+        report.measurements = measured.into_iter().map(measure::Measurement::finite).collect();
+        report.facts.measure = report.measurements.iter().map(|m| (m.workload.clone(), m.into())).collect();
         report.facts.repo.stat_dirty = outcome.stat_dirty;
         report.facts.repo.racy = outcome.racy.or(report.facts.repo.racy);
-        report.measurements = std::mem::take(&mut outcome.measurements);
         report.notes.append(&mut outcome.notes);
         Ok(outcome)
     }
