@@ -36,6 +36,8 @@ const HARMLESS: &[&str] = &[
     "extensions.partialclone",
     "extensions.compatobjectformat",
 ];
+/// Those of [`HARMLESS`] that name a file.
+const FILES: &[&str] = &["core.excludesfile", "core.attributesfile"];
 /// Parts of a git dir that the private one links to.
 const LINKED: &[&str] = &["objects", "refs", "packed-refs", "logs", "info", "shallow", "reftable"];
 /// Parts that belong to one worktree and are copied, so that git may write them.
@@ -241,6 +243,16 @@ fn copy_if_present(from: &Path, to: &Path) -> Result<(), Error> {
     }
 }
 
+/// Returns whether a value names a regular file: git would wait for ever on a pipe, and read a device without end.
+fn is_file(value: &[u8]) -> bool {
+    let path = Path::new(OsStr::from_bytes(value));
+    let path = match (path.strip_prefix("~"), etcetera::home_dir()) {
+        (Ok(rest), Ok(home)) => home.join(rest),
+        _ => path.to_owned(),
+    };
+    path.is_file()
+}
+
 /// Returns the text of a configuration that holds only values which name no program.
 pub(super) fn configuration(can: Abilities, config: &gix::config::File) -> Vec<u8> {
     let mut out = Vec::new();
@@ -252,7 +264,9 @@ pub(super) fn configuration(can: Abilities, config: &gix::config::File) -> Vec<u
         }
     };
     for key in HARMLESS {
-        if let Some(value) = config.string(*key) {
+        if let Some(value) = config.string(*key)
+            && (!FILES.contains(key) || is_file(&value))
+        {
             set(key, &value);
         }
     }

@@ -88,6 +88,7 @@ pub fn prepare<'a>(
     let ground = preflight::existing(&destination);
     let target = target_place(request, ground)?;
     let from = source_place(profile, request)?;
+    preflight::worktree_is_here(profile)?;
     let mut blockers = preflight::places(profile, &destination, request, &target);
     let source = Source::open(&profile.worktree)?;
     let selection = Selection {

@@ -46,6 +46,27 @@ pub(super) fn existing(path: &Path) -> &Path {
     path.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"))
 }
 
+/// Refuses a worktree that `core.worktree` puts somewhere else than beside its git dir.
+///
+/// The value can name anything, the root of the system too, and what lies there is not for this repository to have walked.
+///
+/// # Errors
+///
+/// [`Error::Refused`] when the worktree has no `.git` of its own.
+pub(super) fn worktree_is_here(profile: &RepoProfile) -> Result<(), Error> {
+    if profile.facts.bare || profile.worktree.join(".git").symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!(
+            "`core.worktree` of `{}` puts the worktree at `{}`, which has no `.git`",
+            printable(&profile.git_dir),
+            printable(&profile.worktree)
+        ),
+        "move such a repository by hand, or remove the setting with `git config --unset core.worktree`",
+    ))
+}
+
 /// Checks source and destination against each other; needs no walk.
 pub(super) fn places(profile: &RepoProfile, destination: &Path, request: &Request, target: &Place) -> Vec<Blocker> {
     let source = &profile.worktree;
