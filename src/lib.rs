@@ -4,10 +4,10 @@
 //!
 //! | layer | question it answers |
 //! | --- | --- |
-//! | [`units`], [`format`], [`error`], [`facts`], [`progress`], [`signals`] | shared vocabulary; uses nothing else of the crate |
+//! | [`units`], [`mod@format`], [`error`], [`facts`], [`progress`], [`signals`] | shared vocabulary; uses nothing else of the crate |
 //! | [`scan`] | what is this repository, and on which mount is it? reads, never writes |
 //! | [`measure`] | how long does its work take here, and in an ext4 copy? the only layer with a clock |
-//! | [`bench`] | how long does synthetic work take in any directories? writes in scratch directories only |
+//! | [`mod@bench`] | how long does synthetic work take in any directories? writes in scratch directories only |
 //! | [`rules`], [`judge`] | which toolchain is primary, and what would a move break? pure |
 //! | [`advise`] | what should be done? pure |
 //! | [`report`] | every value of a run, written as text or JSON into a given writer |

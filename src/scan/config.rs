@@ -2,7 +2,7 @@
 //!
 //! Only values are taken from it; nothing that it names is run. Files of the user and the system are trusted and read
 //! the way git does, includes and all. The repository's own files are not: they are read through [`Access`] with a bound
-//! on size, as regular files only, and their `include.path` is followed the same way (at most [`MAX_INCLUDES`] files, so
+//! on size, as regular files only, and their `include.path` is followed the same way (at most `MAX_INCLUDES` files, so
 //! that a FIFO, a device or a loop cannot hold the run up). Included values are taken as if they stood at the end of the
 //! including file, and `includeIf` of a repository's own file is left out; both are named in [`Layers::notes`].
 

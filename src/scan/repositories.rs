@@ -56,7 +56,7 @@ pub struct Found {
 /// Finds the repositories below `start`, itself included, without looking into them.
 ///
 /// Links are not followed, other mounts not entered (any of them may hang), and of hidden directories and of those that
-/// tools fill ([`PASSED_OVER`]) nothing is read. Each directory costs one `lstat` and one listing.
+/// tools fill (`PASSED_OVER`) nothing is read. Each directory costs one `lstat` and one listing.
 ///
 /// # Errors
 ///

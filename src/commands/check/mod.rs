@@ -1,6 +1,6 @@
 //! `rehome check`: scan, measure, judge, recommend.
 //!
-//! The work itself is in [`worker`], a process of its own; see [`crate::commands::supervise`] for the reason.
+//! The work itself is in `worker`, a process of its own; see [`crate::commands::supervise`] for the reason.
 
 mod extra;
 mod worker;
