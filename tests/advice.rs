@@ -305,7 +305,10 @@ fn a41_a_shared_folder_is_judged_by_what_was_measured_and_not_by_its_type() {
 fn a42_f24_the_choices_are_ranked_and_staying_has_its_price_beside_it() {
     let told = told(EITHER, &[SLOW], "");
     let alternatives = told.alternatives();
-    assert!(alternatives.starts_with("Leave it where it is: nothing changes; each `git status` keeps taking 951 ms"), "{alternatives}");
+    assert!(
+        alternatives.starts_with("Leave it where it is: nothing changes; each `git status` keeps taking 951 ms"),
+        "{alternatives}"
+    );
     assert!(alternatives.contains("git.exe") && alternatives.contains("settings"));
 }
 

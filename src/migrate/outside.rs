@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::printable;
+use crate::migrate::partial;
 use crate::migrate::plan::OutsidePointer;
 use crate::migrate::spelling::{Spellings, normalized};
 
@@ -88,7 +89,9 @@ impl Search<'_> {
     }
 
     fn directory(&mut self, directory: &Path, depth: usize) {
-        let is_own = directory.starts_with(self.source) || directory.starts_with(self.destination);
+        // The partial directory beside the destination links to the source's git dir, and goes away with the move.
+        let own = [self.source, self.destination, &partial::place(self.destination)];
+        let is_own = own.iter().any(|own| directory.starts_with(own));
         if is_own || self.is_over() {
             return;
         }
@@ -181,6 +184,10 @@ mod tests {
         std::fs::write(home.path().join(".zshrc"), format!("cd {}2\n", source.display())).unwrap();
         std::fs::write(home.path().join("a.code-workspace"), format!("{{\"path\": \"{}\"}}", source.display()))
             .unwrap();
+        // The move's own work, which it removes itself.
+        let own = partial::place(&destination).join("work");
+        std::fs::create_dir_all(&own).unwrap();
+        std::os::unix::fs::symlink(&source, own.join("refs")).unwrap();
         let spellings = Spellings::of(&source, None);
         let mut found = search(Some(home.path()), &source, &destination, &spellings);
         found.sort_by(|a, b| a.kind.cmp(&b.kind));
