@@ -160,11 +160,11 @@ pub fn axis_ratio(value: f64) -> String {
 #[must_use]
 pub fn axis_seconds(value_s: f64) -> String {
     let (unit, length_s) = time_unit(value_s);
-    format!("{} {unit}", grouped(value_s / length_s))
+    format!("{} {unit}", whole(value_s / length_s))
 }
 
 fn ratio_of_whole(value: f64) -> String {
-    format!("{}x", grouped(value))
+    format!("{}x", whole(value))
 }
 
 fn joined(low: String, high: &str) -> String {
@@ -193,7 +193,7 @@ fn long_duration(value_s: f64) -> String {
 /// One decimal below 10, whole numbers with thousands separators above.
 fn short_number(value: f64) -> String {
     // 9.96 rounds to 10, which has no decimal.
-    if value.abs() < 9.95 { trimmed(format!("{value:.1}")) } else { grouped(value) }
+    if value.abs() < 9.95 { trimmed(format!("{value:.1}")) } else { whole(value) }
 }
 
 /// Returns a ratio as a bare number, with two decimals below 1, where the first one alone would say little.
@@ -218,10 +218,6 @@ fn trimmed(text: String) -> String {
 /// Returns a number without a fraction, with commas between thousands: `-1,284`.
 #[must_use]
 pub fn whole(value: f64) -> String {
-    grouped(value)
-}
-
-fn grouped(value: f64) -> String {
     // Through text, since no cast from f64 to an integer is free of doubt: `{:.0}` rounds half to even.
     let text = format!("{:.0}", value.abs());
     let sign = if value < 0.0 { "-" } else { "" };

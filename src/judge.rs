@@ -60,7 +60,7 @@ pub struct Evidence {
     pub because: String,
     /// The file or value that it fired on.
     pub matched: String,
-    /// Whether it was left out of the sum: cancelled by another rule, or a stronger one of its group counted.
+    /// Whether it counts in the sum: no other rule cancelled it, and no stronger one of its group counts instead.
     pub counted: bool,
     /// Share of the result that it carries, 0 to 1; absent when it was not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

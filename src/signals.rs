@@ -32,12 +32,6 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns the flag itself, for loops that know no other type.
-    #[must_use]
-    pub fn flag(&self) -> &AtomicBool {
-        &self.0
-    }
-
     /// Asks for the end of the run.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
