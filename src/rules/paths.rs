@@ -54,13 +54,20 @@ pub struct TrackedPath {
 
 #[derive(Debug)]
 struct Entry {
-    path: String,
-    lower: String,
+    path: Box<str>,
+    /// The path in lower case, where that differs: of large repositories, paths are the largest part of what is held.
+    folded: Option<Box<str>>,
     depth: usize,
     mode: Mode,
     is_vendored: bool,
     is_side: bool,
     is_code: bool,
+}
+
+impl Entry {
+    fn lower(&self) -> &str {
+        self.folded.as_deref().unwrap_or(&self.path)
+    }
 }
 
 /// The index's paths with what each glob matched.
@@ -69,7 +76,8 @@ pub struct PathIndex {
     entries: Vec<Entry>,
     matches: Vec<Vec<u32>>,
     by_glob: HashMap<PathGlob, usize>,
-    lower: HashSet<String>,
+    /// Numbers of the entries in the order of their paths in lower case.
+    by_lower: Vec<u32>,
     case_collisions: Vec<String>,
     reserved: Vec<String>,
     results: Vec<OnceLock<(Truth, Option<String>)>>,
@@ -95,9 +103,7 @@ impl PathIndex {
         let mut matches = vec![Vec::new(); globs.by_glob.len()];
         let mut entries = Vec::new();
         let mut found = Vec::new();
-        let mut case_collisions = Vec::new();
         let mut reserved = Vec::new();
-        let mut lower_paths = HashSet::new();
         for TrackedPath { path, mode } in paths {
             let lower = path.to_lowercase();
             globs.set.matches_into(&lower, &mut found);
@@ -110,9 +116,6 @@ impl PathIndex {
             if !windows_can_hold(&path) {
                 reserved.push(path.clone());
             }
-            if !lower_paths.insert(lower.clone()) {
-                case_collisions.push(path.clone());
-            }
             let (folders, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
             let extension = name.rfind('.').map_or("", |dot| &name[dot..]);
             entries.push(Entry {
@@ -121,22 +124,16 @@ impl PathIndex {
                 is_side: side.any(folders),
                 is_code: code.contains(extension) || code.contains(name),
                 mode,
-                lower,
-                path,
+                folded: (lower != path).then(|| lower.into_boxed_str()),
+                path: path.into_boxed_str(),
             });
         }
         let results = (0..globs.tests).map(|_| OnceLock::new()).collect();
         let bases = Bases::of(&entries);
-        Self {
-            results,
-            bases,
-            entries,
-            matches,
-            by_glob: globs.by_glob.clone(),
-            lower: lower_paths,
-            case_collisions,
-            reserved,
-        }
+        let by_lower = by_lower(&entries);
+        let case_collisions = case_collisions(&entries, &by_lower);
+        let by_glob = globs.by_glob.clone();
+        Self { results, bases, entries, matches, by_glob, by_lower, case_collisions, reserved }
     }
 
     /// Returns the number of entries.
@@ -166,24 +163,28 @@ impl PathIndex {
     /// Returns whether exactly this path is tracked, without regard to case.
     #[must_use]
     pub fn contains(&self, path: &str) -> bool {
-        self.lower.contains(&path.to_lowercase())
+        self.contains_lower(&path.to_lowercase())
+    }
+
+    fn contains_lower(&self, path: &str) -> bool {
+        self.by_lower.binary_search_by(|index| self.entry(*index).lower().cmp(path)).is_ok()
     }
 
     /// Returns the matching paths, the shallowest first, then by name; vendored ones only when there is no other.
     #[must_use]
     pub fn shallowest(&self, globs: &[PathGlob], at_most: usize) -> Vec<&str> {
         let mut found: Vec<&Entry> = self.matching(globs).map(|index| self.entry(index)).collect();
-        found.sort_by_key(|entry| (entry.is_vendored, entry.depth, &entry.lower));
+        found.sort_by_key(|entry| (entry.is_vendored, entry.depth, entry.lower()));
         if found.iter().any(|entry| !entry.is_vendored) {
             found.retain(|entry| !entry.is_vendored);
         }
-        found.iter().take(at_most).map(|entry| entry.path.as_str()).collect()
+        found.iter().take(at_most).map(|entry| &*entry.path).collect()
     }
 
     /// Returns the first paths of one mode.
     #[must_use]
     pub fn of_mode(&self, mode: Mode, at_most: usize) -> Vec<&str> {
-        self.entries.iter().filter(|entry| entry.mode == mode).take(at_most).map(|entry| entry.path.as_str()).collect()
+        self.entries.iter().filter(|entry| entry.mode == mode).take(at_most).map(|entry| &*entry.path).collect()
     }
 
     /// Returns the files that an extractor may read, the wanted order first, and whether there are more.
@@ -228,7 +229,7 @@ impl PathIndex {
         for index in self.matching(&test.paths).filter(|index| self.is_wanted(*index, test)) {
             let entry = self.entry(index);
             count += 1;
-            if first.is_none_or(|known| (entry.depth, &entry.lower) < (known.depth, &known.lower)) {
+            if first.is_none_or(|known| (entry.depth, entry.lower()) < (known.depth, known.lower())) {
                 first = Some(entry);
             }
         }
@@ -244,7 +245,7 @@ impl PathIndex {
                 });
         }
         let matched = first.map(|entry| match count {
-            1 => entry.path.clone(),
+            1 => entry.path.to_string(),
             _ => format!("{} ({count} such paths)", entry.path),
         });
         (Truth::from(holds), matched)
@@ -275,13 +276,13 @@ impl PathIndex {
     }
 
     fn has_sibling(&self, entry: &Entry, endings: &[String]) -> bool {
-        let (folder, name) = entry.lower.rsplit_once('/').map_or(("", entry.lower.as_str()), |(a, b)| (a, b));
+        let (folder, name) = entry.lower().rsplit_once('/').unwrap_or(("", entry.lower()));
         let stem = name.rfind('.').map_or(name, |dot| &name[..dot]);
         let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         // An ending that begins with a slash is a whole name in the same folder.
         endings.iter().any(|ending| match ending.strip_prefix('/') {
-            Some(name) => self.lower.contains(&format!("{prefix}{}", name.to_lowercase())),
-            None => self.lower.contains(&format!("{prefix}{stem}{ending}")),
+            Some(name) => self.contains_lower(&format!("{prefix}{}", name.to_lowercase())),
+            None => self.contains_lower(&format!("{prefix}{stem}{ending}")),
         })
     }
 
@@ -305,6 +306,22 @@ impl PathIndex {
     fn hits(&self, glob: &PathGlob) -> &[u32] {
         self.by_glob.get(glob).and_then(|index| self.matches.get(*index)).map_or(&[], Vec::as_slice)
     }
+}
+
+fn by_lower(entries: &[Entry]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..u32::try_from(entries.len()).unwrap_or(u32::MAX)).collect();
+    let key = |index: &u32| (entries[*index as usize].lower(), *index);
+    order.sort_unstable_by(|one, other| key(one).cmp(&key(other)));
+    order
+}
+
+/// Returns the paths that are equal to an earlier one but for case, in the index's order.
+fn case_collisions(entries: &[Entry], by_lower: &[u32]) -> Vec<String> {
+    let entry = |index: u32| &entries[index as usize];
+    let pairs = by_lower.windows(2).filter(|pair| entry(pair[0]).lower() == entry(pair[1]).lower());
+    let mut later: Vec<u32> = pairs.map(|pair| pair[1]).collect();
+    later.sort_unstable();
+    later.into_iter().map(|index| entry(index).path.to_string()).collect()
 }
 
 impl Bases {
