@@ -351,8 +351,14 @@ pub(super) fn fsck(git: &Git, name: &Path) -> Result<Vec<String>, Error> {
         )]);
     }
     let first = damage.first().map_or("it printed nothing", |line| **line);
+    // The repository itself has no name below itself.
+    let place = if name.as_os_str().is_empty() {
+        "the repository".to_owned()
+    } else {
+        format!("the submodule `{}`", printable(name))
+    };
     Err(Error::refused(
-        format!("`git fsck` finds the repository `{}` damaged: {}", printable(name), printable_text(first)),
+        format!("`git fsck` finds {place} damaged: {}", printable_text(first)),
         "the copy holds the same bytes as the source, so the source is damaged too; run `git fsck` there, fetch or \
          restore what is missing, and run the same command again",
     ))
