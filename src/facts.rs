@@ -18,8 +18,9 @@ pub struct Facts {
     /// Where a copy would live; absent when no target was looked for or none was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// The repository itself.
-    pub repo: RepoFacts,
+    /// The repository itself; absent where there is none yet, for advice before a clone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<RepoFacts>,
     /// The git program on `PATH`; absent when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitFacts>,
@@ -273,10 +274,14 @@ pub struct CommittedFacts {
 /// The figures of one workload that rules may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadFacts {
-    /// Median time in place, in seconds.
+    /// Median time in place, in seconds: of the whole work, so for `stat` of one call on every tracked file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_place_s: Option<f64>,
-    /// Median time in the copy, in seconds.
+    /// What the time in place is at least, in seconds, where the work did not end in time; `in_place_s` is absent then, so
+    /// that no rule takes a bound for a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least_s: Option<f64>,
+    /// Median time in the copy, in seconds, of the same work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_copy_s: Option<f64>,
     /// Ratio of the medians, in place over copy.

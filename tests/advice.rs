@@ -280,7 +280,7 @@ fn a31_when_the_copy_is_slow_too_configuration_and_hooks_are_named_and_not_the_d
 
 #[test]
 fn a35_a_mount_that_does_not_finish_gives_a_lower_bound_and_a_next_step() {
-    let facts = "{ measure.git_status.in_place_s: 10, measure.git_status.complete: false }";
+    let facts = "{ measure.git_status.at_least_s: 10, measure.git_status.complete: false }";
     let told = told(LINUX, &[facts], "");
     assert_eq!((told.verdict(), told.reason()), (Verdict::Inconclusive, "could-not-finish"));
     assert!(told.say().contains("at least 10") && told.say().contains("--budget"), "{}", told.say());
@@ -303,13 +303,18 @@ fn a41_a_shared_folder_is_judged_by_what_was_measured_and_not_by_its_type() {
 
 #[test]
 fn a42_f24_the_choices_are_ranked_and_staying_has_its_price_beside_it() {
-    let told = told(EITHER, &[SLOW], "");
-    let alternatives = told.alternatives();
+    let alternatives = told(EITHER, &[SLOW, "{ repo.dirs: 4000 }"], "").alternatives();
     assert!(
         alternatives.starts_with("Leave it where it is: nothing changes; each `git status` keeps taking 951 ms"),
         "{alternatives}"
     );
-    assert!(alternatives.contains("git.exe") && alternatives.contains("settings"));
+    assert!(alternatives.contains("git.exe") && alternatives.contains("settings listed below"));
+}
+
+#[test]
+fn settings_are_no_choice_where_none_of_them_applies() {
+    let few = told(EITHER, &[SLOW, "{ repo.dirs: 40 }"], "");
+    assert!(few.advice.tune.is_empty() && !few.alternatives().contains("settings"), "{}", few.alternatives());
 }
 
 #[test]

@@ -139,6 +139,29 @@ fn what_was_measured_before_a_mount_hangs_is_kept() {
 }
 
 #[test]
+fn a_target_that_takes_nothing_in_time_is_replaced_by_memory_and_that_is_said() {
+    if !available("a_target_that_takes_nothing_in_time_is_replaced_by_memory_and_that_is_said") {
+        return;
+    }
+    assert!(Path::new("/dev/shm").is_dir(), "every Linux has it");
+    let mut ground = Ground::new();
+    let backing = tempfile::tempdir().unwrap();
+    let slow = SlowMount::new(backing.path(), Options::default()).unwrap();
+    slow.set_delay_of(Call::Create, 500_000);
+    let kept = std::mem::replace(&mut ground.target, TempDir::new_in(slow.path()).unwrap());
+    let outcome = ground.measure(Duration::from_secs(20), &[Workload::GitStatus], |_| {});
+    let copy = outcome.copy.as_ref().unwrap();
+    assert!(copy.is_in_memory && copy.is_whole, "{outcome:?}");
+    assert!(outcome.notes.iter().any(|note| note.contains("made in memory")), "{:?}", outcome.notes);
+    assert!(outcome.measurements[0].same_work && outcome.measurements[0].speedup.is_some(), "{outcome:?}");
+    let in_memory = outcome.memory_dir.as_ref().unwrap().path().to_owned();
+    drop(outcome);
+    assert!(!in_memory.exists());
+    assert_eq!(fs::read_dir(ground.target.path()).unwrap().count(), 0);
+    drop((ground, kept));
+}
+
+#[test]
 fn a_status_that_does_not_fit_is_predicted_and_says_from_how_long_a_sample() {
     if !available("a_status_that_does_not_fit_is_predicted_and_says_from_how_long_a_sample") {
         return;

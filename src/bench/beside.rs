@@ -108,6 +108,7 @@ fn relay_facts(report: &BenchReport) -> Option<WorkloadFacts> {
     let row = comparison.groups.iter().flat_map(|group| &group.rows).find(|row| row.phase == super::stream::RELAY)?;
     Some(WorkloadFacts {
         in_place_s: row.figures.iter().find(|figure| figure.place == 0).map(|figure| figure.median),
+        at_least_s: None,
         in_copy_s: None,
         speedup: Some(cost.factor),
         speedup_low: cost.low,

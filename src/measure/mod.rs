@@ -47,6 +47,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::WorkloadFacts;
 
+/// Name of the workload whose figure is that of a single call, not of the whole work.
+pub const STAT: &str = "stat";
+
 /// One workload, measured at both places.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
@@ -99,18 +102,41 @@ impl Measurement {
         }
         self
     }
+
+    /// Returns the figures that rules look at, in a repository of so many tracked files.
+    ///
+    /// They are of the whole work everywhere: a call of `stat`, whose figure is that of one file, counts once for each.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
+    pub fn facts(&self, tracked_files: u64) -> WorkloadFacts {
+        let facts = WorkloadFacts::from(self);
+        if self.workload != STAT {
+            return facts;
+        }
+        let whole = |seconds: Option<f64>| seconds.map(|seconds| seconds * tracked_files as f64);
+        WorkloadFacts {
+            in_place_s: whole(facts.in_place_s),
+            at_least_s: whole(facts.at_least_s),
+            in_copy_s: whole(facts.in_copy_s),
+            saved_s: whole(facts.saved_s),
+            ..facts
+        }
+    }
 }
 
 impl From<&Measurement> for WorkloadFacts {
     fn from(measured: &Measurement) -> Self {
+        let is_bound = measured.in_place.method == Method::AtLeast;
+        let median = Some(measured.in_place.median);
         Self {
-            in_place_s: Some(measured.in_place.median),
+            in_place_s: median.filter(|_| !is_bound),
+            at_least_s: median.filter(|_| is_bound),
             in_copy_s: measured.in_copy.as_ref().map(|sample| sample.median),
             speedup: measured.speedup.map(|speedup| speedup.mid),
             speedup_low: measured.speedup.map(|speedup| speedup.low),
             speedup_high: measured.speedup.map(|speedup| speedup.high),
             saved_s: measured.saved_s,
-            complete: measured.in_place.method != Method::AtLeast,
+            complete: !is_bound,
         }
     }
 }

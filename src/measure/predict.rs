@@ -32,7 +32,7 @@ const WORTH_SAYING: f64 = 0.01;
 pub(crate) struct Prediction {
     preload: Part,
     untracked: Part,
-    /// What git does in the git dir, and the objects that it reads, in seconds.
+    /// What git does in the real git dir beyond its work in a private one, and the objects that it reads, in seconds.
     fixed_s: f64,
     /// What git needs beside the mount: the time of the same status in the copy, in seconds.
     rest_s: f64,
@@ -132,12 +132,17 @@ impl Session<'_> {
         let preload = self.sample_preload(left_s * PRELOAD_SHARE)?;
         let left_s = until.saturating_duration_since(Instant::now()).as_secs_f64();
         let untracked = self.sample_untracked(copy, left_s)?;
-        let fixed_s = self.fixed_s()? + copy.map_or(0.0, |copy| copy.objects_s);
+        let fixed_s = self.extra_fixed_s()? + copy.map_or(0.0, |copy| copy.objects_s);
         Ok(Prediction { preload, untracked, fixed_s, rest_s })
     }
 
+    /// Returns what git's work in the real git dir takes beyond that in a private one, in seconds.
+    pub(crate) fn extra_fixed_s(&mut self) -> Result<f64, Halt> {
+        Ok((self.fixed_s()? - self.private_s).max(0.0))
+    }
+
     /// Makes the calls that a status makes in the git dir; returns their time in seconds.
-    pub(crate) fn fixed_s(&mut self) -> Result<f64, Halt> {
+    fn fixed_s(&mut self) -> Result<f64, Halt> {
         let limit_s = self.share_s(FIXED_SHARE);
         Ok(match self.ask(&Ask::Fixed { limit_s })? {
             Answer::Fixed { elapsed_s, .. } => elapsed_s,

@@ -17,7 +17,7 @@ use crate::measure::files::Files;
 use crate::measure::load::Load;
 use crate::measure::private_git::{Parts, PrivateGit, ahead_of_now};
 use crate::measure::probe::client::{Probe, Trouble};
-use crate::measure::probe::{Answer, Ask, Calibration, Setup};
+use crate::measure::probe::{Answer, Ask, Calibration, Setup, fixed};
 use crate::measure::raw_index::RawIndex;
 use crate::measure::settings::Settings;
 use crate::measure::sweep::Stop;
@@ -28,6 +28,8 @@ use crate::signals::Interrupt;
 
 /// Longest time for the first sample of the mount, in seconds: it only has to tell milliseconds from microseconds.
 const CALIBRATION_S: f64 = 0.2;
+/// Share of the budget that stays for what comes after measuring, and for the one call that runs over each limit.
+const END_SHARE: f64 = 0.05;
 /// Shares of the budget: none may eat what the others need. What is left over goes to `git status`.
 const SKELETON_SHARE: f64 = 0.3;
 /// Share for the workloads `stat` and `walk` each.
@@ -36,6 +38,15 @@ const WORKLOAD_SHARE: f64 = 0.08;
 const SKELETON_MOST_S: f64 = 3.0;
 /// Share of the budget that a workload needs to be worth starting.
 const FEWEST_SHARE: f64 = 0.02;
+/// Times that they are made.
+const PRIVATE_TURNS: u32 = 3;
+/// Where a filesystem in memory is mounted on every Linux with a C library (shm_overview(7)).
+const MEMORY: &str = "/dev/shm";
+/// Share of the files that a copy has to hold for its figures to be scaled up: what git does once would count too often
+/// in a smaller one.
+const FEWEST_PART: f64 = 0.05;
+/// Share of the budget for timing the calls in a private git dir; they take a fraction of a millisecond.
+const PRIVATE_SHARE: f64 = 0.01;
 /// What is said when time runs out.
 const BUDGET_USED_UP: &str = "the budget was used up before every workload was measured; give more with `--budget`";
 /// How long after the deadline an answer may still come: a mount this slow counts as hung.
@@ -89,6 +100,8 @@ pub struct CopyFacts {
     /// Whether what `git status` named in place was taken over, so that both sides show the same changes; otherwise the
     /// copy stands for a clean worktree.
     pub has_changes: bool,
+    /// Whether it is in memory, because next to nothing of it could be made on the target in time.
+    pub is_in_memory: bool,
     /// Whether it has a commit of its own because HEAD's trees could not be taken over.
     pub has_own_commit: bool,
 }
@@ -116,6 +129,8 @@ pub struct Outcome {
     pub copy: Option<CopyFacts>,
     /// Keeps the temporary data; dropping it removes them, which may wait until the report is printed.
     pub run_dir: Option<RunDir>,
+    /// Keeps the copy where it had to be made in memory; as [`Self::run_dir`].
+    pub memory_dir: Option<RunDir>,
     /// Keeps the full copy that the user's own commands ran in; as [`Self::run_dir`].
     pub own_copy: Option<RunDir>,
 }
@@ -202,7 +217,7 @@ fn run(request: &Request, progress: &dyn Progress, interrupt: &Interrupt, copies
         request,
         progress,
         interrupt,
-        deadline: started + request.budget,
+        deadline: started + request.budget.mul_f64(1.0 - END_SHARE),
         settings,
         bytes,
         raw,
@@ -210,6 +225,7 @@ fn run(request: &Request, progress: &dyn Progress, interrupt: &Interrupt, copies
         probe,
         calibration: Calibration::default(),
         load: Load::default(),
+        private_s: 0.0,
         outcome,
     };
     let result = session.everything(copies);
@@ -242,6 +258,8 @@ pub(crate) struct Session<'a> {
     pub(crate) probe: Probe,
     pub(crate) calibration: Calibration,
     pub(crate) load: Load,
+    /// Seconds of git's own work in a private git dir, which every run has and the real git dir would replace.
+    pub(crate) private_s: f64,
     pub(crate) outcome: Outcome,
 }
 
@@ -366,6 +384,7 @@ impl Session<'_> {
         };
         let place = PrivateGit::create(&self.run_dir()?.join("place.git"), &parts)?;
         place.write_index(&self.bytes, self.index_mtime())?;
+        self.private_s = private_s(place.dir(), self.share_s(PRIVATE_SHARE));
         Ok(Some(place))
     }
 
@@ -384,12 +403,14 @@ impl Session<'_> {
     fn build_copy(&mut self, place: Option<&PrivateGit>) -> Result<Option<CopySide>, Halt> {
         self.progress.begin("making the copy", None);
         let started = Instant::now();
-        let limit_s = SKELETON_MOST_S.min(self.share_s(SKELETON_SHARE));
-        let stop =
-            Stop { at: started + Duration::try_from_secs_f64(limit_s).unwrap_or_default(), flag: self.interrupt };
         let run_dir = self.run_dir()?.to_owned();
-        let mut copy = CopySide::build(self, &run_dir, stop)?;
-        if copy.facts.files == 0 && !self.files.paths.is_empty() {
+        let mut copy = CopySide::build(self, &run_dir, self.skeleton_stop())?;
+        #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
+        let is_too_small = (copy.facts.files as f64) < FEWEST_PART * self.files.paths.len() as f64;
+        if is_too_small && let Some(in_memory) = self.build_in_memory()? {
+            copy = in_memory;
+        }
+        if copy.facts.files == 0 {
             self.note("the copy could not be made in time, so only the place was measured; give more with `--budget`");
             self.progress.end();
             return Ok(None);
@@ -411,10 +432,39 @@ impl Session<'_> {
         Ok(Some(copy))
     }
 
+    fn skeleton_stop(&self) -> Stop<'_> {
+        let limit_s = SKELETON_MOST_S.min(self.share_s(SKELETON_SHARE));
+        Stop { at: Instant::now() + Duration::try_from_secs_f64(limit_s).unwrap_or_default(), flag: self.interrupt }
+    }
+
+    /// Makes the copy in memory, the last resort: a status there takes about as long as on a disk whose metadata are in
+    /// the cache. `None` when there is no such place, or no room or time for the whole.
+    fn build_in_memory(&mut self) -> Result<Option<CopySide>, Halt> {
+        self.interrupt.check()?;
+        let Ok(dir) = RunDir::create(Path::new(MEMORY), None) else { return Ok(None) };
+        let built = CopySide::build(self, dir.path(), self.skeleton_stop());
+        self.outcome.memory_dir = Some(dir);
+        let Some(mut copy) = built.ok().filter(|copy| copy.facts.is_whole) else { return Ok(None) };
+        copy.facts.is_in_memory = true;
+        self.note(format!(
+            "the target is too slow for a copy in time, so it was made in memory ({MEMORY}): the figures on that side \
+             are those of memory, which a disk reaches once it is in the cache"
+        ));
+        Ok(Some(copy))
+    }
+
     /// Gives a private index the time that makes none of its entries racy.
     pub(crate) fn set_ahead(git: &PrivateGit) -> Result<(), Error> {
         git.set_index_mtime(ahead_of_now())
     }
+}
+
+/// Returns how long git's calls in a private git dir take, in seconds: the quickest of a few times, for the first ones
+/// fill the caches.
+fn private_s(dir: &Path, limit_s: f64) -> f64 {
+    let limit = Duration::try_from_secs_f64(limit_s / f64::from(PRIVATE_TURNS)).unwrap_or_default();
+    let once = |_| fixed::run(rustix::fs::CWD, dir, dir, None, limit).0;
+    (0..PRIVATE_TURNS).map(once).fold(f64::INFINITY, f64::min)
 }
 
 /// Returns `part / of * whole`, rounded; `None` when nothing was looked at.

@@ -78,7 +78,9 @@ pub fn build(
             if stop.is_now() || has_failed.load(Ordering::Relaxed) {
                 break;
             }
-            match list.iter().map(|number| builder.make(*number as usize)).collect::<io::Result<Vec<_>>>() {
+            // On a slow target a single file may take as long as the whole should.
+            let until_stop = list.iter().take_while(|_| !stop.is_now());
+            match until_stop.map(|number| builder.make(*number as usize)).collect::<io::Result<Vec<_>>>() {
                 Ok(stats) => lock(&finished).push((block, stats)),
                 Err(error) => {
                     has_failed.store(true, Ordering::Relaxed);
@@ -123,6 +125,9 @@ fn finish(index: &RawIndex, bytes: &[u8], files: &Files, finished: &[(usize, Vec
             }
         }
         made += stats.len();
+        if stats.len() < BLOCK {
+            break;
+        }
     }
     let is_whole = made == files.paths.len();
     let built_entries = if is_whole {

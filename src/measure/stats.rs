@@ -70,6 +70,14 @@ pub fn estimate(runs: &[f64]) -> Option<Estimate> {
     Some(Estimate { mid, interval })
 }
 
+/// Returns the distance of the quartiles as a share of the median; `None` below the four values that have quartiles.
+#[must_use]
+pub fn scatter(values: &[f64]) -> Option<f64> {
+    let sorted = sorted(values);
+    let mid = median(&sorted).filter(|mid| *mid > 0.0 && sorted.len() >= 4)?;
+    Some((quantile(&sorted, 0.75)? - quantile(&sorted, 0.25)?) / mid)
+}
+
 /// Returns the ends of the narrowest symmetric pair of order statistics that encloses the median in 95 % of samples.
 fn rank_interval(sorted: &[f64]) -> (f64, f64) {
     let n = sorted.len();
@@ -140,6 +148,14 @@ mod tests {
         assert_eq!(median(&[1.0, 1.1, 0.9, 50.0, 1.05]), Some(1.05));
         assert_eq!(median(&[2.0, 1.0]), Some(1.5));
         assert_eq!(median(&[]), None);
+    }
+
+    #[test]
+    fn scatter_is_that_of_the_middle_half() {
+        assert_eq!(scatter(&[1.0, 1.0, 1.0, 9.0]), Some(0.0));
+        assert_eq!(scatter(&[1.0, 2.0, 3.0, 4.0]), Some(0.8));
+        assert_eq!(scatter(&[1.0, 2.0, 3.0]), None);
+        assert_eq!(scatter(&[0.0; 8]), None);
     }
 
     #[test]

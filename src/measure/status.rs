@@ -29,6 +29,8 @@ const WARM_UP_SHARE: f64 = 0.6;
 const COPY_ALONE_SHARE: f64 = 0.3;
 /// Objects that are taken over after git missed them; what is known beforehand comes in one go.
 const MOST_GAPS: u32 = 16;
+/// Scatter of the copy's rounds from which a reader has to know: on a quiet machine it is a few percent.
+const MOST_SCATTER: f64 = 0.25;
 /// Stat calls on all files that take less than this, in seconds, need no guess: the status fits.
 const SURELY_FITS_S: f64 = 0.1;
 
@@ -59,6 +61,12 @@ impl Session<'_> {
         let is_run = fits && self.run_both(place, copy.as_deref_mut(), mode, &mut sides)?;
         if !is_run {
             self.predict_place(copy.as_deref(), mode, &mut sides)?;
+        }
+        if let Some(scatter) = stats::scatter(&sides.copy).filter(|scatter| *scatter > MOST_SCATTER) {
+            sides.note(format!(
+                "the rounds in the copy scatter by {:.0} %, which a quiet machine does not show; run again when it is",
+                scatter * 100.0
+            ));
         }
         if let Some(mut measurement) = sides.finish() {
             measurement.now = now.or_else(|| stale_s.map(|stale_s| later(&measurement, stale_s)));
@@ -284,11 +292,12 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs `git status` in place; the time of what it would do in the real git dir is added.
+    /// Runs `git status` in place; the time of what it would do in the real git dir takes the place of that in the private
+    /// one.
     fn in_place(&mut self, place: &PrivateGit, mode: StatusMode, limit: Instant) -> Result<Status, Halt> {
         let status = self.one(place, mode, limit)?;
         if let Status::Done { seconds, output } = status {
-            return Ok(Status::Done { seconds: seconds + self.fixed_s()?, output });
+            return Ok(Status::Done { seconds: seconds + self.extra_fixed_s()?, output });
         }
         Ok(status)
     }

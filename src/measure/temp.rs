@@ -19,10 +19,11 @@ const LOCK: &str = "lock";
 /// A run's own directory, mode 0700; dropping it removes everything.
 #[derive(Debug)]
 pub struct RunDir {
+    // Fields are dropped in this order. The lock goes first: filesystems that keep an open file under another name (NFS,
+    // FUSE) would not let its directory be removed. Whoever takes the run for dead then only helps with removing.
+    lock: Option<File>,
     dir: Option<tempfile::TempDir>,
     path: PathBuf,
-    // Closing the file frees the lock, so it lives as long as the directory.
-    _lock: File,
 }
 
 impl RunDir {
@@ -56,7 +57,7 @@ impl RunDir {
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|e| Error::io("lock", &lock_path, e.into()))?;
         // For a person who finds the directory; the lock alone decides.
         let _ = writeln!(lock, "{}", std::process::id());
-        Ok(Self { dir: Some(dir), path, _lock: lock })
+        Ok(Self { lock: Some(lock), dir: Some(dir), path })
     }
 
     /// Returns where it is.
@@ -71,6 +72,7 @@ impl RunDir {
     ///
     /// [`Error::Io`] when something could not be removed.
     pub fn remove(mut self) -> Result<(), Error> {
+        drop(self.lock.take());
         match self.dir.take() {
             Some(dir) => dir.close().map_err(|e| Error::io("remove", &self.path, e)),
             None => Ok(()),

@@ -13,12 +13,14 @@ use crate::measure::session::{Halt, Session};
 use crate::measure::stats::{Estimate, estimate, speedup};
 use crate::measure::status::MOST_ROUNDS;
 use crate::measure::sweep::{Pass, Stop, stat_pass, walk_pass};
-use crate::measure::{Latency, Measurement, Method, Sample};
+use crate::measure::{Latency, Measurement, Method, STAT, Sample};
 
 /// Passes that the number of files is chosen for: a warm-up and six rounds, the fewest for an interval by ranks.
 const PLANNED_PASSES: f64 = 7.0;
-/// Fewest files or directories of a pass, however slow the mount.
-const FEWEST: usize = 16;
+/// Fewest files of a pass, however slow the mount.
+const FEWEST_FILES: usize = 16;
+/// Fewest directories of a pass: each costs as much as all the files in it.
+const FEWEST_DIRS: usize = 4;
 /// Mean time of a call from which on timing each call does not change the sum, in seconds (the clock takes 50 ns).
 const SLOW_CALL_S: f64 = 50e-6;
 /// Calls that listing a directory takes besides one for each entry: open, read twice.
@@ -154,11 +156,11 @@ fn is_absence(errno: i32) -> bool {
     [Errno::NOENT, Errno::NOTDIR].iter().any(|absence| absence.raw_os_error() == errno)
 }
 
-/// Returns how many items fit into a share of the budget, at least [`FEWEST`].
+/// Returns how many items fit into a share of the budget, at least `fewest`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "negative and huge values are clamped")]
-fn affordable(share_s: f64, item_s: f64, all: usize) -> usize {
+fn affordable(share_s: f64, item_s: f64, fewest: usize, all: usize) -> usize {
     let fitting = share_s / PLANNED_PASSES / item_s.max(1e-9);
-    (fitting as usize).max(FEWEST).min(all)
+    (fitting as usize).max(fewest).min(all)
 }
 
 impl Session<'_> {
@@ -168,9 +170,9 @@ impl Session<'_> {
         let share_s = self.workload_share_s();
         let limit = Instant::now() + Duration::try_from_secs_f64(share_s).unwrap_or_default();
         let within = copy.map_or(self.files.paths.len(), |copy| copy.files().min(self.files.paths.len()));
-        let count = affordable(share_s, self.calibration.mean_s, within);
+        let count = affordable(share_s, self.calibration.mean_s, FEWEST_FILES, within);
         let warm_up = self.place_stat(count, within, &[], false)?.0;
-        let mut sides = Sides::new("stat");
+        let mut sides = Sides::new(STAT);
         sides.failed = Some(warm_up.failed.iter().filter(|(_, errno)| !is_absence(*errno)).count() as u64);
         let leave_out: Vec<u32> = warm_up.failed.iter().map(|(number, _)| *number).chain(warm_up.odd).collect();
         let list = choose(&self.files.paths[..within], count, &leave_out);
@@ -188,10 +190,12 @@ impl Session<'_> {
             let latencies: Vec<f64> = pass.latencies.iter().map(|latency| f64::from(*latency)).collect();
             sides.copy_latency = latency(&latencies);
         }
+        let mut longest = Duration::ZERO;
         for round in 0..self.request.rounds.unwrap_or(MOST_ROUNDS) {
-            if round > 0 && Instant::now() >= limit {
+            if round > 0 && Instant::now() + longest > limit {
                 break;
             }
+            let started = Instant::now();
             let (pass, latency) = self.place_stat(count, within, &leave_out, is_slow)?;
             if pass.is_cut {
                 break;
@@ -204,6 +208,7 @@ impl Session<'_> {
                 sides.is_same &= pass.odd.is_empty() && pass.failed.is_empty();
                 sides.copy.push(pass.per_operation_s());
             }
+            longest = longest.max(started.elapsed());
             self.progress.advance(u64::from(round) + 1);
         }
         sides.say_what_failed();
@@ -254,7 +259,7 @@ impl Session<'_> {
         let limit = Instant::now() + Duration::try_from_secs_f64(share_s).unwrap_or_default();
         #[expect(clippy::cast_precision_loss, reason = "numbers of files are far below 2^52")]
         let calls = self.files.paths.len() as f64 / self.files.dirs.len() as f64 + CALLS_A_DIRECTORY;
-        let count = affordable(share_s, self.calibration.mean_s * calls, self.files.dirs.len());
+        let count = affordable(share_s, self.calibration.mean_s * calls, FEWEST_DIRS, self.files.dirs.len());
         let ask = Ask::Walk { count: u32::try_from(count).unwrap_or(u32::MAX), limit_s: self.pass_limit_s() };
         let list = choose_dirs(&self.files, count);
         let warm_up = self.passed(&ask)?.0;
@@ -271,10 +276,12 @@ impl Session<'_> {
         if let Some(copy) = copy {
             drop(self.copy_walk(copy, &list));
         }
+        let mut longest = Duration::ZERO;
         for round in 0..self.request.rounds.unwrap_or(MOST_ROUNDS) {
-            if round > 0 && Instant::now() >= limit {
+            if round > 0 && Instant::now() + longest > limit {
                 break;
             }
+            let started = Instant::now();
             let pass = self.passed(&ask)?.0;
             if pass.is_cut {
                 break;
@@ -286,6 +293,7 @@ impl Session<'_> {
                 sides.is_same &= copy_pass.done == pass.done && copy_pass.failed == pass.failed;
                 sides.copy.push(copy_pass.elapsed_s * factor);
             }
+            longest = longest.max(started.elapsed());
             self.progress.advance(u64::from(round) + 1);
         }
         let mut measurement = sides.finish();

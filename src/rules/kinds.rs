@@ -195,6 +195,9 @@ pub struct AlternativeRule {
     /// When it can be offered at all.
     #[serde(default)]
     pub when: Condition,
+    /// Whether it points to the list of settings, so that it is offered only where one of them applies.
+    #[serde(default)]
+    pub needs_settings: bool,
     /// What could be done; may name facts in braces.
     pub say: String,
     /// What that would bring or cost; may name facts in braces.
