@@ -347,25 +347,6 @@ fn saved_results_are_compared_in_text_json_and_html() {
     }
 }
 
-#[test]
-fn the_published_schemas_are_current() {
-    type Write = fn(&mut dyn std::io::Write) -> std::io::Result<()>;
-    let schemas: [(&str, Write); 2] = [
-        ("schema/bench.schema.json", |out| rehome::report::bench::write_run_schema(out)),
-        ("schema/bench-comparison.schema.json", |out| rehome::report::bench::write_comparison_schema(out)),
-    ];
-    for (path, write) in schemas {
-        let mut current = Vec::new();
-        write(&mut current).unwrap();
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        if std::env::var_os("REHOME_UPDATE").is_some() {
-            fs::write(&path, &current).unwrap();
-        }
-        let published = fs::read(&path).unwrap();
-        assert!(published == current, "{} is old: run `REHOME_UPDATE=1 cargo test --test bench`", path.display());
-    }
-}
-
 /// A saved mount table cannot be measured, but the advice is a matter of facts alone.
 #[test]
 fn the_advice_about_redirecting_is_given_only_where_it_holds() {

@@ -6,17 +6,31 @@ use std::path::Path;
 
 use clap::CommandFactory;
 
-use crate::cli::{Cli, CompletionsArgs, ManArgs};
+use crate::bench::compare::Comparison;
+use crate::bench::result::BenchReport;
+use crate::cli::{Cli, CompletionsArgs, Document, ManArgs, SchemaArgs};
+use crate::commands::move_::MoveReport;
 use crate::error::{EXIT_OK, Error};
-use crate::report;
+use crate::report::Report;
+use crate::report::place::Place;
+use crate::report::schema::write_schema_of;
+use crate::report::survey::Finding;
 
-/// Prints the JSON Schema of a report.
+/// Prints the JSON Schema of what a command prints.
 ///
 /// # Errors
 ///
 /// [`Error::Output`] when `out` refuses.
-pub fn write_schema(out: &mut dyn Write) -> Result<u8, Error> {
-    report::write_schema(out).map_err(Error::Output)?;
+pub fn write_schema(args: SchemaArgs, out: &mut dyn Write) -> Result<u8, Error> {
+    let written = match args.document {
+        Document::Check => write_schema_of::<Report>(out),
+        Document::Fs => write_schema_of::<Place>(out),
+        Document::Survey => write_schema_of::<Finding>(out),
+        Document::Move => write_schema_of::<MoveReport>(out),
+        Document::Bench => write_schema_of::<BenchReport>(out),
+        Document::BenchComparison => write_schema_of::<Comparison>(out),
+    };
+    written.map_err(Error::Output)?;
     Ok(EXIT_OK)
 }
 

@@ -9,11 +9,8 @@ pub use text::{write_comparison, write_run};
 
 use std::io::{self, Write};
 
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
-use crate::bench::compare::Comparison;
 use crate::bench::result::BenchReport;
 
 /// Writes a run or a comparison as indented JSON with a newline at its end; what a terminal would act on is escaped.
@@ -30,30 +27,6 @@ pub fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()>
             write!(out, "{c}")?;
         }
     }
-    writeln!(out)
-}
-
-/// Writes the JSON Schema (draft 2020-12) of a saved run.
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn write_run_schema(out: &mut dyn Write) -> io::Result<()> {
-    write_schema_of::<BenchReport>(out)
-}
-
-/// Writes the JSON Schema (draft 2020-12) of a comparison.
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn write_comparison_schema(out: &mut dyn Write) -> io::Result<()> {
-    write_schema_of::<Comparison>(out)
-}
-
-fn write_schema_of<T: JsonSchema>(out: &mut dyn Write) -> io::Result<()> {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    serde_json::to_writer_pretty(&mut *out, &generator.into_root_schema_for::<T>())?;
     writeln!(out)
 }
 
