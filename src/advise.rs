@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::Facts;
-use crate::judge::{Judgement, Severity};
+use crate::judge::{Hazard, Judgement, Severity};
 use crate::rules::RuleSet;
 use crate::rules::evaluate::{Evaluator, Seen, Subject, Truth};
 use crate::rules::gather::Observations;
-use crate::rules::kinds::VerdictRule;
+use crate::rules::kinds::{AlternativeRule, VerdictRule};
 use crate::rules::paths::{IndexCounts, PathIndex};
 use crate::rules::say::fill;
 pub use crate::rules::vocabulary::Verdict;
@@ -87,35 +87,61 @@ pub fn advise(facts: &Facts, judgement: &Judgement, rules: &RuleSet, observation
     facts.toolchain = Some(judgement.toolchain.clone());
     facts.hazards = Some(judgement.hazard_facts());
     let mut json = serde_json::to_value(&facts).unwrap_or_default();
-    let place = facts.target.as_ref().map(|target| {
-        let worktree = facts.repo.worktree.as_deref().unwrap_or(&facts.repo.git_dir);
-        destination(Path::new(&target.site.path), Path::new(worktree)).to_string_lossy().into_owned()
-    });
-    if let Some(place) = place {
-        // A name of its own in templates: it is made of two facts and is none itself.
-        json["destination"] = serde_json::Value::String(place);
-    }
+    add_destination(&mut json, &facts);
     let hazards: BTreeSet<String> = judgement.hazards.iter().map(|hazard| hazard.rule.clone()).collect();
     let sides = BTreeSet::new();
     let subject = observations.subject_with(&json, &hazards, &sides);
     let evaluator = Evaluator::new(&subject);
-    let holds = |rule: &&VerdictRule| evaluator.test(&rule.when).truth == Truth::True;
-    let recommendation = match rules.verdicts.iter().find(holds) {
-        Some(rule) => recommend(rule, rules, judgement, &json, &evaluator),
-        None => no_rule(),
-    };
-    Advice { recommendation, tune: settings(&json, rules, &evaluator) }
+    decide(rules, &judgement.hazards, &json, &evaluator)
+}
+
+/// Recommends where a repository should be cloned to, from facts without a repository in them.
+#[must_use]
+pub fn advise_before_clone(facts: &Facts, rules: &RuleSet) -> Advice {
+    let mut json = serde_json::to_value(facts).unwrap_or_default();
+    add_destination(&mut json, facts);
+    with_facts_alone(&json, rules, |evaluator| decide(rules, &[], &json, evaluator))
 }
 
 /// Returns the settings whose conditions hold on facts alone, without a repository.
 #[must_use]
 pub fn settings_without_repository(facts: &serde_json::Value, rules: &RuleSet) -> Vec<Tune> {
+    with_facts_alone(facts, rules, |evaluator| settings(facts, rules, evaluator))
+}
+
+/// Runs `ask` with an evaluator for which nothing but facts is known.
+fn with_facts_alone<T>(facts: &serde_json::Value, rules: &RuleSet, ask: impl FnOnce(&Evaluator) -> T) -> T {
     let paths = PathIndex::new(std::iter::empty(), &rules.globs, &rules.judging);
     let (seen, index) = (Seen::default(), IndexCounts::new());
     let (hazards, traces) = (BTreeSet::new(), BTreeSet::new());
     let subject =
         Subject { paths: &paths, facts, config: &[], index: &index, seen: &seen, hazards: &hazards, traces: &traces };
-    settings(facts, rules, &Evaluator::new(&subject))
+    ask(&Evaluator::new(&subject))
+}
+
+/// Adds a name of its own for templates: it is made of two facts and is none itself.
+fn add_destination(json: &mut serde_json::Value, facts: &Facts) {
+    let Some(target) = &facts.target else { return };
+    let root = match &facts.repo {
+        Some(repo) => repo.worktree.as_deref().unwrap_or(&repo.git_dir),
+        None => &facts.site.path,
+    };
+    let place = destination(Path::new(&target.site.path), Path::new(root));
+    json["destination"] = serde_json::Value::String(place.to_string_lossy().into_owned());
+}
+
+/// The first verdict rule that holds decides.
+fn decide(rules: &RuleSet, hazards: &[Hazard], facts: &serde_json::Value, evaluator: &Evaluator) -> Advice {
+    let holds = |rule: &&VerdictRule| evaluator.test(&rule.when).truth == Truth::True;
+    let tune = settings(facts, rules, evaluator);
+    let is_offered = |rule: &AlternativeRule| {
+        !(rule.needs_settings && tune.is_empty()) && evaluator.test(&rule.when).truth == Truth::True
+    };
+    let recommendation = match rules.verdicts.iter().find(holds) {
+        Some(rule) => recommend(rule, rules, hazards, facts, is_offered),
+        None => no_rule(),
+    };
+    Advice { recommendation, tune }
 }
 
 fn settings(facts: &serde_json::Value, rules: &RuleSet, evaluator: &Evaluator) -> Vec<Tune> {
@@ -133,14 +159,13 @@ fn settings(facts: &serde_json::Value, rules: &RuleSet, evaluator: &Evaluator) -
 fn recommend(
     rule: &VerdictRule,
     rules: &RuleSet,
-    judgement: &Judgement,
+    hazards: &[Hazard],
     facts: &serde_json::Value,
-    evaluator: &Evaluator,
+    is_offered: impl Fn(&AlternativeRule) -> bool,
 ) -> Recommendation {
     let mut say = fill(&rule.say, facts);
     let is_move = matches!(rule.verdict, Verdict::Move | Verdict::MoveToWindows);
-    let blockers: Vec<&str> = judgement
-        .hazards
+    let blockers: Vec<&str> = hazards
         .iter()
         .filter(|hazard| hazard.severity == Severity::Blocker && !hazard.handled_by_move)
         .map(|hazard| hazard.fix.as_str())
@@ -150,7 +175,7 @@ fn recommend(
     }
     let offered = rule.alternatives.iter().filter_map(|id| rules.alternatives.iter().find(|it| it.id == *id));
     let alternatives = offered
-        .filter(|it| evaluator.test(&it.when).truth == Truth::True)
+        .filter(|it| is_offered(it))
         .map(|it| Alternative { say: fill(&it.say, facts), effect: fill(&it.effect, facts) });
     let command: Vec<String> = rule.command.iter().map(|word| fill(word, facts)).collect();
     let command = (!command.is_empty() && is_filled(&rule.command, facts)).then_some(command);

@@ -40,8 +40,8 @@ pub enum Command {
     Survey(SurveyArgs),
     /// List, explain, check and try the rules that rehome judges by
     Rules(RulesArgs),
-    /// Print the JSON Schema of `--format json`
-    Schema,
+    /// Print the JSON Schema of what a command prints with `--format json`
+    Schema(SchemaArgs),
     /// Print a script that completes commands and options in a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write one for each command
@@ -60,10 +60,38 @@ pub enum Command {
     Probe,
 }
 
+/// Options of `rehome schema`.
+#[derive(Debug, Args, Clone, Copy)]
+pub struct SchemaArgs {
+    /// The command whose output it describes
+    #[arg(value_enum, value_name = "COMMAND", default_value_t = Document::Check)]
+    pub document: Document,
+}
+
+/// What a JSON Schema is published of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Document {
+    /// The report of `rehome check`
+    Check,
+    /// A place, as `rehome fs` prints it
+    Fs,
+    /// One line of `rehome survey`
+    Survey,
+    /// Plan and result of `rehome move`
+    Move,
+    /// A run of `rehome bench`
+    Bench,
+    /// What `rehome bench --compare` prints
+    BenchComparison,
+}
+
 /// Options of `rehome check`.
 #[derive(Debug, Args, Clone)]
 pub struct CheckArgs {
-    /// A path inside the repository (default: the current directory)
+    /// A path inside the repository, or a place to clone one to (default: the current directory)
+    ///
+    /// Where nothing is yet, or an empty directory, the answer is about a clone there: from the kind of place alone, or
+    /// with `--writes` from small files that are tried beside it.
     #[arg(value_name = "PATH")]
     pub path: Option<PathBuf>,
     /// Time that measuring may take, for example 10s or 500ms

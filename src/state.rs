@@ -15,7 +15,7 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::facts::FilesystemClass;
+use crate::facts::{FilesystemClass, RepoFacts};
 use crate::report::Report;
 
 /// Version of the files; others are passed over.
@@ -79,7 +79,7 @@ impl Store {
         if !report.complete || report.recommendation.is_none() {
             return Ok(());
         }
-        let entry = Entry::new(report, now_s());
+        let Some(entry) = Entry::new(report, now_s()) else { return Ok(()) };
         let path = self.report_path(&entry.key);
         let text = serde_json::to_vec(&entry).map_err(|error| Error::io("write", &path, error.into()))?;
         self.write(&path, &text).map_err(|source| Error::io("write", &path, source))?;
@@ -181,11 +181,13 @@ impl Store {
 }
 
 impl Entry {
-    fn new(report: &Report, saved_at_s: u64) -> Self {
+    /// Returns the entry of a report; `None` for one without a repository.
+    fn new(report: &Report, saved_at_s: u64) -> Option<Self> {
         let is_case_folded = report.facts.site.class == FilesystemClass::WindowsDrive;
-        let place = report.facts.repo.worktree.as_ref().unwrap_or(&report.facts.repo.git_dir);
+        let repo = report.facts.repo.as_ref()?;
+        let place = repo.worktree.as_ref().unwrap_or(&repo.git_dir);
         let key = if is_case_folded { fold(place) } else { place.clone() };
-        Self { state_version: STATE_VERSION, key, is_case_folded, saved_at_s, report: report.clone() }
+        Some(Self { state_version: STATE_VERSION, key, is_case_folded, saved_at_s, report: report.clone() })
     }
 
     /// Returns how old the report is; a report from the future is new.
@@ -194,20 +196,28 @@ impl Entry {
         Duration::from_secs(now_s().saturating_sub(self.saved_at_s))
     }
 
+    /// Returns the repository that the entry is about.
+    ///
+    /// [`None`] only for a report without one, which is never kept.
+    #[must_use]
+    pub fn repo(&self) -> Option<&RepoFacts> {
+        self.report.facts.repo.as_ref()
+    }
+
     /// Returns the index file of the repository.
     #[must_use]
-    pub fn index_path(&self) -> PathBuf {
-        Path::new(&self.report.facts.repo.git_dir).join("index")
+    pub fn index_path(&self) -> Option<PathBuf> {
+        Some(Path::new(&self.repo()?.git_dir).join("index"))
     }
 
     /// Returns the repository's own configuration file.
     #[must_use]
-    pub fn config_path(&self) -> PathBuf {
-        let repo = &self.report.facts.repo;
+    pub fn config_path(&self) -> Option<PathBuf> {
+        let repo = self.repo()?;
         let git_dir = Path::new(&repo.git_dir);
         // The git dir of a linked worktree is `<common>/worktrees/<name>`.
         let common = if repo.linked_worktree { git_dir.ancestors().nth(2) } else { None };
-        common.unwrap_or(git_dir).join("config")
+        Some(common.unwrap_or(git_dir).join("config"))
     }
 
     /// Returns whether the report still holds: the same mount, and an index of the same size.
@@ -222,7 +232,7 @@ impl Entry {
             .mount
             .as_ref()
             .is_some_and(|(point, fstype, source)| (point.as_str(), fstype.as_str(), source.as_str()) == mount);
-        is_same_mount && seen.index_bytes == self.report.facts.repo.index_bytes
+        is_same_mount && self.repo().is_some_and(|repo| seen.index_bytes == repo.index_bytes)
     }
 
     /// Returns what distinguishes one answer about one state from the next.
@@ -234,7 +244,7 @@ impl Entry {
             facts.site.mount_point,
             facts.site.fstype,
             facts.site.source,
-            facts.repo.index_bytes,
+            facts.repo.as_ref().and_then(|repo| repo.index_bytes),
             advice.map(|advice| (advice.verdict, advice.reason.as_str()))
         )
     }
@@ -248,7 +258,7 @@ fn read_entry(path: &Path) -> Option<Entry> {
     let mut bytes = Vec::new();
     io::Read::read_to_end(&mut &file, &mut bytes).ok()?;
     let entry: Entry = serde_json::from_slice(&bytes).ok()?;
-    (entry.state_version == STATE_VERSION).then_some(entry)
+    (entry.state_version == STATE_VERSION && entry.repo().is_some()).then_some(entry)
 }
 
 fn now_s() -> u64 {
@@ -286,7 +296,7 @@ mod tests {
         let site = &report.facts.site;
         Seen {
             mount: Some((site.mount_point.clone(), site.fstype.clone(), site.source.clone())),
-            index_bytes: report.facts.repo.index_bytes,
+            index_bytes: report.facts.repo.as_ref().unwrap().index_bytes,
         }
     }
 
@@ -305,7 +315,7 @@ mod tests {
         store.save(&sample::moving()).unwrap();
         assert!(store.find(Path::new("/mnt/c/SRC/Shop")).is_some());
         let mut native = sample::native();
-        native.facts.repo.worktree = Some("/home/me/Shop".into());
+        native.facts.repo.as_mut().unwrap().worktree = Some("/home/me/Shop".into());
         store.save(&native).unwrap();
         assert!(store.find(Path::new("/home/me/Shop")).is_some());
         assert!(store.find(Path::new("/home/me/shop")).is_none());
@@ -319,9 +329,18 @@ mod tests {
     }
 
     #[test]
+    fn a_report_without_a_repository_is_not_kept() {
+        let (_dir, store) = store();
+        let mut report = sample::moving();
+        report.facts.repo = None;
+        store.save(&report).unwrap();
+        assert!(store.find(Path::new(&report.facts.site.path)).is_none());
+    }
+
+    #[test]
     fn another_mount_or_another_index_ends_an_entry() {
         let report = sample::moving();
-        let entry = Entry::new(&report, now_s());
+        let entry = Entry::new(&report, now_s()).unwrap();
         assert!(entry.holds(&seen(&report)));
         let mut other = seen(&report);
         other.index_bytes = Some(7);
@@ -338,12 +357,12 @@ mod tests {
         let (_dir, store) = store();
         let mut report = sample::moving();
         store.save(&report).unwrap();
-        let entry = Entry::new(&report, now_s());
+        let entry = Entry::new(&report, now_s()).unwrap();
         assert!(!store.was_shown(&entry));
         store.mark_shown(&entry).unwrap();
         assert!(store.was_shown(&entry));
-        report.facts.repo.index_bytes = Some(1);
-        assert!(!store.was_shown(&Entry::new(&report, now_s())));
+        report.facts.repo.as_mut().unwrap().index_bytes = Some(1);
+        assert!(!store.was_shown(&Entry::new(&report, now_s()).unwrap()));
     }
 
     #[test]
@@ -388,9 +407,10 @@ mod tests {
     #[test]
     fn the_configuration_of_a_linked_worktree_is_the_common_one() {
         let mut report = sample::moving();
-        report.facts.repo.git_dir = "/r/.git/worktrees/w".into();
-        assert_eq!(Entry::new(&report, 0).config_path(), Path::new("/r/.git/worktrees/w/config"));
-        report.facts.repo.linked_worktree = true;
-        assert_eq!(Entry::new(&report, 0).config_path(), Path::new("/r/.git/config"));
+        let path = |report: &Report| Entry::new(report, 0).unwrap().config_path().unwrap();
+        report.facts.repo.as_mut().unwrap().git_dir = "/r/.git/worktrees/w".into();
+        assert_eq!(path(&report), Path::new("/r/.git/worktrees/w/config"));
+        report.facts.repo.as_mut().unwrap().linked_worktree = true;
+        assert_eq!(path(&report), Path::new("/r/.git/config"));
     }
 }

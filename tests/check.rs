@@ -137,6 +137,7 @@ fn outside_a_repository_it_says_so_and_exits_with_one() {
     // A file system boundary ends the search; here a repository further up would be found, if there were one.
     let root = TempDir::new().unwrap();
     let path = root.path().canonicalize().unwrap();
+    fs::write(path.join("notes.txt"), "x").unwrap();
     let (status, words) = world.refusal(&[path.to_str().unwrap()]);
     assert_eq!(status, 1);
     assert_eq!(
@@ -145,22 +146,6 @@ fn outside_a_repository_it_says_so_and_exits_with_one() {
             "rehome: `{}` is not in a git repository\n  \
              hint: run rehome inside a repository, or name one: `rehome check PATH`\n",
             path.display()
-        )
-    );
-}
-
-#[test]
-fn a_missing_path_is_named_with_its_cause_and_a_hint() {
-    let world = World::new();
-    let path = world.path().join("nowhere");
-    let (status, words) = world.refusal(&[path.to_str().unwrap()]);
-    assert_eq!(status, 1);
-    let path = path.display();
-    assert_eq!(
-        words,
-        format!(
-            "rehome: cannot open `{path}`\n  caused by: No such file or directory (os error 2)\n  \
-             hint: check the spelling of `{path}`, and that its drive is mounted\n"
         )
     );
 }
@@ -226,6 +211,63 @@ fn a_target_that_is_not_what_it_should_be_stops_the_run() {
     let (status, words) = world.refusal(&[repo, "--target", "/dev/shm"]);
     assert_eq!(status, 1);
     assert!(words.contains("`/dev/shm` is") && words.contains("tmpfs"), "{words}");
+}
+
+#[test]
+fn a_place_that_holds_nothing_yet_is_advised_about_before_a_clone() {
+    let world = World::new();
+    // Not below this project's own repository, which would be the one that an empty directory is in.
+    let root = TempDir::new().unwrap();
+    let path = root.path().canonicalize().unwrap();
+    let empty = path.join("empty");
+    fs::create_dir(&empty).unwrap();
+    for place in [empty, path.join("not/yet")] {
+        let report = world.report(&[place.to_str().unwrap()]);
+        let rule = match report["facts"]["site"]["class"].as_str().unwrap() {
+            "local-native" => "clone-on-local-disk",
+            "memory" => "clone-not-into-memory",
+            other => panic!("the system's temporary directory is of class {other}"),
+        };
+        assert_eq!(report["recommendation"]["rule"], rule);
+        assert_eq!(report["facts"]["site"]["path"], place.to_str().unwrap());
+        let answer = text(&world.rehome(&[place.to_str().unwrap()]));
+        assert!(answer.contains("  CLONE ") && answer.contains("no repository yet"), "{answer}");
+    }
+    let names: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["empty"], "nothing is made by asking");
+    if Path::new("/dev/shm").is_dir() {
+        let asked = world.rehome(&["/dev/shm/rehome-not-there", "--exit-code", "--format", "oneline"]);
+        assert_eq!(asked.status.code(), Some(10));
+        let line = String::from_utf8(asked.stdout).unwrap();
+        assert!(line.starts_with("rehome: clone to ") && line.ends_with(", not here\n"), "{line}");
+    }
+}
+
+#[test]
+fn what_is_there_but_no_repository_is_no_place_for_a_clone() {
+    let world = World::new();
+    let root = TempDir::new().unwrap();
+    let path = root.path().canonicalize().unwrap();
+    let full = path.join("full");
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("notes.txt"), "x").unwrap();
+    let (status, words) = world.refusal(&[full.to_str().unwrap()]);
+    assert!(status == 1 && words.contains("is not in a git repository"), "{words}");
+    let dangling = path.join("link");
+    std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
+    let (status, words) = world.refusal(&[dangling.to_str().unwrap()]);
+    assert_eq!(status, 1);
+    let path = dangling.display();
+    assert_eq!(
+        words,
+        format!(
+            "rehome: cannot open `{path}`\n  caused by: No such file or directory (os error 2)\n  \
+             hint: check the spelling of `{path}`, and that its drive is mounted\n"
+        )
+    );
+    let below_a_file = full.join("notes.txt/clone");
+    let (status, words) = world.refusal(&[below_a_file.to_str().unwrap()]);
+    assert!(status == 1 && words.contains("Not a directory"), "{words}");
 }
 
 #[test]

@@ -93,6 +93,44 @@ fn writes_are_made_beside_the_repository_and_never_inside() {
 }
 
 #[test]
+fn a_place_for_a_clone_is_judged_by_its_kind_or_tried_with_small_files_that_go_away() {
+    if !available("a_place_for_a_clone_is_judged_by_its_kind_or_tried_with_small_files_that_go_away") {
+        return;
+    }
+    let ground = Ground::new();
+    let place = ground.mount.path().join("not/yet");
+    let check = |options: &[&str]| {
+        let options = [&["--format", "json"], options].concat();
+        let run = Run::of(ground.world.check(&place, "10s", &options), PATIENCE);
+        assert!(run.status.success(), "{}", run.stderr);
+        let report = run.json();
+        schema::assert_valid_report(&report);
+        report
+    };
+    ground.mount.start_trace();
+    let report = check(&[]);
+    let written = ground.mount.take_trace().into_iter().filter(|(call, _)| call.is_write_like());
+    assert_eq!(written.count(), 0);
+    assert_eq!(report["recommendation"]["rule"], "clone-elsewhere-by-kind");
+    assert_eq!((&report["measurements"], &report["facts"]["repo"]), (&Value::Array(Vec::new()), &Value::Null));
+    assert_eq!(report["facts"]["site"]["path"], place.to_str().unwrap());
+
+    let tried = check(&["--writes"]);
+    let measured = workload(&tried, "small_files");
+    assert_eq!(measured["same_work"], true);
+    let rule = tried["recommendation"]["rule"].as_str().unwrap();
+    assert!(rule == "clone-elsewhere-as-measured" || rule == "clone-here-as-measured", "{rule}");
+    assert!(notes(&tried).contains("it is gone"), "{}", notes(&tried));
+    assert!(!place.exists() && !place.parent().unwrap().exists());
+    assert_eq!(fs::read_dir(ground.mount.path()).unwrap().count(), 1, "only the repository's parent");
+
+    let options = ["--run", "true"];
+    let run = Run::of(ground.world.check(&place, "10s", &options), PATIENCE);
+    assert_eq!(run.status.code(), Some(1));
+    assert!(run.stderr.contains("there is no repository at"), "{}", run.stderr);
+}
+
+#[test]
 fn a_command_is_timed_in_place_and_in_a_full_copy_that_goes_away() {
     if !available("a_command_is_timed_in_place_and_in_a_full_copy_that_goes_away") {
         return;

@@ -192,28 +192,38 @@ impl Request<'_> {
     }
 }
 
-/// Asks the repository's mount whether an entry still holds; each question only as long as the calls suffice.
+/// Asks the repository's mount whether an entry still holds, with as many questions as are left of [`MAX_CALLS`].
+///
+/// All questions are put at the same time: none needs another's answer, and on a slow mount each takes milliseconds.
 fn look(access: &Access, start: &Path, entry: &Entry, levels: usize, is_silent: bool) -> Standing {
-    let may_ask = || access.count().calls < MAX_CALLS;
-    if !entry.holds(&seen(access, &entry.index_path())) {
-        return Standing::Stale;
-    }
-    if !is_silent && may_ask() && is_muted_by_config(access, &entry.config_path()) {
-        return Standing::Muted;
-    }
+    let (Some(index), Some(config)) = (entry.index_path(), entry.config_path()) else { return Standing::Stale };
+    let mut left = MAX_CALLS.saturating_sub(access.count().calls + 1);
+    let mut may_ask = |is_needed: bool| {
+        let may = is_needed && left > 0;
+        left -= u64::from(may);
+        may
+    };
+    let asks_config = may_ask(!is_silent);
     // A repository within the one that is known, which was never looked at.
-    if levels > 0 && may_ask() && access.exists(&start.join(".git")).unwrap_or(false) {
-        return Standing::Stale;
-    }
-    let worktree = entry.report.facts.repo.worktree.as_ref();
-    if let Some(worktree) = worktree
-        && !is_silent
-        && may_ask()
-        && is_muted_by_repository(access, Path::new(worktree))
-    {
-        return Standing::Muted;
-    }
-    Standing::Fresh
+    let asks_below = may_ask(levels > 0);
+    let worktree = entry.repo().and_then(|repo| repo.worktree.as_ref()).map(Path::new);
+    let worktree = worktree.filter(|_| may_ask(!is_silent));
+    std::thread::scope(|scope| {
+        let muted = scope.spawn(|| asks_config && is_muted_by_config(access, &config));
+        let below = scope.spawn(|| asks_below && access.exists(&start.join(".git")).unwrap_or(false));
+        let muted_there = scope.spawn(|| worktree.is_some_and(|worktree| is_muted_by_repository(access, worktree)));
+        let holds = entry.holds(&seen(access, &index));
+        // A thread that panicked knows nothing, and silence disturbs nobody.
+        let answer = |thread: std::thread::ScopedJoinHandle<bool>| thread.join().unwrap_or(true);
+        let (muted, below, muted_there) = (answer(muted), answer(below), answer(muted_there));
+        if !holds || below {
+            Standing::Stale
+        } else if muted || muted_there {
+            Standing::Muted
+        } else {
+            Standing::Fresh
+        }
+    })
 }
 
 /// Returns the index's size and its mount, in one call.

@@ -34,7 +34,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Some(Command::Move(args)) => move_::run(&args, out),
         Some(Command::Survey(args)) => survey::run(&args, out),
         Some(Command::Rules(args)) => rules::run(&args, out),
-        Some(Command::Schema) => documents::write_schema(out),
+        Some(Command::Schema(args)) => documents::write_schema(args, out),
         Some(Command::Completions(args)) => documents::write_completions(&args, out),
         Some(Command::Man(args)) => documents::write_man(&args, out),
         Some(Command::Worker(args)) => check::work(&args, out),

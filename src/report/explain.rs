@@ -84,9 +84,11 @@ fn write_place(page: &mut Page<'_>, report: &Report) -> io::Result<()> {
         // With spaces, so that the line can be wrapped between two options.
         ("options", site.options.replace(',', ", ")),
     ];
-    lines.extend(facts.repo.branch.iter().map(|branch| ("branch", branch.clone())));
-    if !facts.repo.remotes.is_empty() {
-        lines.push(("remotes", facts.repo.remotes.join(", ")));
+    if let Some(repo) = &facts.repo {
+        lines.extend(repo.branch.iter().map(|branch| ("branch", branch.clone())));
+        if !repo.remotes.is_empty() {
+            lines.push(("remotes", repo.remotes.join(", ")));
+        }
     }
     lines.extend(facts.git.iter().map(|git| ("git", format!("{} ({})", git.version, git.path))));
     let column = INDENT + "filesystem".len() + 2;

@@ -21,7 +21,6 @@ pub use human::write_human;
 pub use json::write_json;
 pub use oneline::write_oneline;
 pub use page::Style;
-pub use schema::write_schema;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -47,8 +47,11 @@ pub fn one_line(report: &Report) -> Option<String> {
 fn headline_sentence(report: &Report) -> String {
     let place = match report.recommendation.as_ref().map(|advice| advice.verdict) {
         Some(Verdict::MoveToWindows) => "the Windows side",
-        _ => report.facts.target.as_ref().map_or("a local Linux filesystem", |target| &target.site.fstype),
+        _ => words::target_name(report),
     };
+    if report.facts.repo.is_none() {
+        return format!("clone to {place}, not here");
+    }
     match words::blockers(&report.hazards) {
         0 => format!("move to {place}"),
         1 => format!("move to {place}, after 1 blocker (see `rehome check`)"),

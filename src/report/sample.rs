@@ -155,7 +155,7 @@ pub(crate) fn moving() -> Report {
                 free_bytes: Some(912_000_000_000),
                 host_free_bytes: Some(212_000_000_000),
             }),
-            repo: repository(),
+            repo: Some(repository()),
             git: Some(GitFacts { version: "2.47.3".into(), path: "/usr/bin/git".into() }),
             toolchain: Some(ToolchainFacts {
                 primary: Toolchain::Linux,
@@ -267,7 +267,7 @@ pub(crate) fn native() -> Report {
 /// A repository so large that the work in place was sampled and computed.
 pub(crate) fn predicting() -> Report {
     let mut report = moving();
-    report.facts.repo.tracked_files = Some(90_412);
+    report.facts.repo.as_mut().unwrap().tracked_files = Some(90_412);
     let git_status = &mut report.measurements[1];
     git_status.in_place = predicted(84.0, 88.0, 92.0);
     git_status.in_copy = Some(run(&[0.21, 0.2, 0.22, 0.21, 0.21]));
@@ -329,8 +329,9 @@ pub(crate) fn hostile() -> Report {
     report.facts.site.options = format!("cache={attack},{attack}");
     report.facts.site.name = attack.into();
     report.facts.site.fstype = attack.into();
-    report.facts.repo.branch = Some(attack.into());
-    report.facts.repo.remotes = vec![attack.into()];
+    let repo = report.facts.repo.as_mut().unwrap();
+    repo.branch = Some(attack.into());
+    repo.remotes = vec![attack.into()];
     let target = report.facts.target.as_mut().unwrap();
     target.site.fstype = attack.into();
     target.site.path = attack.into();

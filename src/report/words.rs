@@ -3,7 +3,7 @@
 use crate::advise::{Recommendation, Verdict};
 use crate::facts::{FilesystemClass, Platform, Side, Site, Toolchain};
 use crate::judge::{Hazard, Severity, Strength, Tier};
-use crate::measure::{Measurement, Method, Sample};
+use crate::measure::{Measurement, Method, STAT, Sample};
 
 use super::Report;
 use crate::format;
@@ -24,13 +24,15 @@ const TELLING_OPTIONS: [&str; 12] = [
     "dax",
 ];
 
+/// What stands in the place of the size where nothing was cloned yet.
+const NO_REPOSITORY: &str = "no repository yet";
 /// What stands in the place of a figure that was not taken.
 pub(super) const NOT_MEASURED: &str = "not measured";
 
 /// Returns the name of a workload as a person says it, with what its figure counts.
 pub(super) fn workload(measurement: &Measurement) -> String {
     let name = workload_name(measurement);
-    if name == "stat" { format!("{name}, per file") } else { name }
+    if name == STAT { format!("{name}, per file") } else { name }
 }
 
 /// Returns the bare name of a workload as a person says it.
@@ -95,7 +97,7 @@ pub(super) fn free_room(report: &Report) -> Option<String> {
 
 /// Returns the repository's size in one sentence.
 pub(super) fn size(report: &Report) -> String {
-    let repo = &report.facts.repo;
+    let Some(repo) = &report.facts.repo else { return NO_REPOSITORY.to_owned() };
     if repo.bare {
         return "bare repository, no worktree".to_owned();
     }
@@ -140,7 +142,7 @@ pub(super) fn leading_evidence(report: &Report, limit: usize) -> Vec<String> {
 
 /// Returns who wrote the index, as half a sentence.
 pub(super) fn index_writer(report: &Report) -> Option<&'static str> {
-    report.facts.repo.index_written_by.map(|side| match side {
+    report.facts.repo.as_ref()?.index_written_by.map(|side| match side {
         Side::Linux => "index last written by Linux git",
         Side::Windows => "index last written by Git for Windows",
         Side::Mixed => "index written by git of both sides",
@@ -279,21 +281,36 @@ fn predicted(sample: &Sample) -> String {
 pub(super) fn headline(report: &Report) -> String {
     let Some(recommendation) = &report.recommendation else { return "NO ANSWER: the run did not finish".to_owned() };
     let blockers = blockers(&report.hazards);
+    if report.facts.repo.is_none() {
+        return clone_headline(report, recommendation);
+    }
     let after = match blockers {
         0 => String::new(),
         1 => ", after the blocker below is solved".to_owned(),
         number => format!(", after the {} blockers below are solved", format::count(number)),
     };
     match recommendation.verdict {
-        Verdict::Move => {
-            let place = report.facts.target.as_ref().map_or("a local Linux filesystem", |target| &target.site.fstype);
-            format!("MOVE to {place}{after}")
-        }
+        Verdict::Move => format!("MOVE to {}{after}", target_name(report)),
         Verdict::MoveToWindows => format!("MOVE to the Windows side{after}"),
         Verdict::Stay => "STAY here".to_owned(),
         Verdict::Tune => "STAY here, and change these settings".to_owned(),
         Verdict::Inconclusive => "NO CLEAR ANSWER".to_owned(),
     }
+}
+
+/// Returns the verdict as a headline where nothing is there yet.
+fn clone_headline(report: &Report, recommendation: &Recommendation) -> String {
+    match recommendation.verdict {
+        Verdict::Move => format!("CLONE to {}, not here", target_name(report)),
+        Verdict::MoveToWindows => "CLONE on the Windows side, not here".to_owned(),
+        Verdict::Stay | Verdict::Tune => "CLONE here".to_owned(),
+        Verdict::Inconclusive => "NO CLEAR ANSWER".to_owned(),
+    }
+}
+
+/// Returns the name of the target's filesystem, also where none was found.
+pub(super) fn target_name(report: &Report) -> &str {
+    report.facts.target.as_ref().map_or("a local Linux filesystem", |target| &target.site.fstype)
 }
 
 /// Returns the heading of the list of hazards, which depends on the verdict.
@@ -316,6 +333,61 @@ pub(super) fn fix(hazard: &Hazard) -> String {
     }
 }
 
+/// What `rehome move` would do with a repository, in its order: each step with what it comes to here.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// The step.
+    pub(super) say: String,
+    /// Its particulars, where there are any.
+    pub(super) items: Vec<String>,
+}
+
+/// Returns the steps of the move that is advised or offered; none where there is nothing to move.
+///
+/// The scan knows what stands in the way and what has to be repaired. How many files are ignored, and which of them can
+/// be made again, only a walk through the worktree tells, which `rehome move --dry-run` makes.
+pub(super) fn plan(report: &Report) -> Vec<Step> {
+    let advice = report.recommendation.as_ref();
+    let is_move = advice.is_some_and(|advice| advice.verdict == Verdict::Move && advice.command.is_some());
+    let Some(repo) = report.facts.repo.as_ref().filter(|_| is_move) else { return Vec::new() };
+    let step = |say: &str, items: Vec<String>| Step { say: say.to_owned(), items };
+    let of = |severity: Severity, handled: bool| -> Vec<&Hazard> {
+        let fits = |hazard: &&Hazard| hazard.severity == severity && hazard.handled_by_move == handled;
+        report.hazards.iter().filter(fits).collect()
+    };
+    let fixes = |hazards: Vec<&Hazard>| hazards.into_iter().map(|hazard| hazard.fix.trim().to_owned()).collect();
+    let mut steps = Vec::new();
+    let blockers: Vec<String> = fixes(of(Severity::Blocker, false));
+    if !blockers.is_empty() {
+        steps.push(step("You solve what stands in the way", blockers));
+    }
+    let size = [
+        repo.tracked_files.map(|files| format::counted(files, "tracked file", "tracked files")),
+        repo.tracked_bytes.map(format::bytes),
+    ];
+    steps.push(step(
+        "rehome copies the git dir, the tracked files, and what is untracked or ignored but cannot be made again; what a \
+         tool makes again is left out and listed",
+        size.into_iter().flatten().collect(),
+    ));
+    let handled = report.hazards.iter().filter(|hazard| hazard.handled_by_move);
+    let repairs: Vec<String> = handled.map(|hazard| hazard.say.trim().to_owned()).collect();
+    if !repairs.is_empty() {
+        steps.push(step("It makes right for the new side", repairs));
+    }
+    steps.push(step(
+        "It reads the copy back and compares every file, ref and stash and the real changes; only then does the copy get its \
+         name. The old one stays as it was",
+        Vec::new(),
+    ));
+    let after: Vec<String> =
+        fixes(of(Severity::Warning, false)).into_iter().chain(fixes(of(Severity::Note, false))).collect();
+    if !after.is_empty() {
+        steps.push(step("You see to the rest", after));
+    }
+    steps
+}
+
 /// Returns the number of blockers.
 pub(super) fn blockers(hazards: &[Hazard]) -> u64 {
     hazards.iter().filter(|hazard| hazard.severity == Severity::Blocker).count() as u64
@@ -331,6 +403,16 @@ pub(super) fn command_line(recommendation: &Recommendation) -> Option<String> {
         (_, Some(arguments)) => Some(arguments.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(" ")),
         (line, None) => line.clone(),
     }
+}
+
+/// Returns the advised move as a command that only shows its plan; `None` where the advice is no move by rehome.
+pub(super) fn dry_run(recommendation: &Recommendation) -> Option<String> {
+    let [program, command, arguments @ ..] = recommendation.command.as_deref()? else { return None };
+    if (program.as_str(), command.as_str()) != ("rehome", "move") {
+        return None;
+    }
+    let words = ["rehome", "move", "--dry-run"].into_iter().chain(arguments.iter().map(String::as_str));
+    Some(words.map(quoted).collect::<Vec<_>>().join(" "))
 }
 
 fn quoted(argument: &str) -> String {
@@ -387,6 +469,35 @@ mod tests {
     fn options_that_say_nothing_to_a_person_are_left_out() {
         let site = sample::moving().facts.site;
         assert_eq!(filesystem(&site), "9p on C:\\ (WSL 2 DrvFs, 9p/fd, cache=mmap, msize=65536)");
+    }
+
+    #[test]
+    fn the_plan_has_what_stands_in_the_way_first_and_none_where_nothing_moves() {
+        let mut report = sample::moving();
+        report.hazards = vec![
+            sample::hazard(Severity::Blocker, "a merge is under way", "finish it", false),
+            sample::hazard(Severity::Warning, "a cloud client watches the folder", "pause it", false),
+            sample::hazard(Severity::Warning, "the index is of Windows", "", true),
+        ];
+        let steps = plan(&report);
+        assert_eq!(steps.len(), 5, "{steps:#?}");
+        assert_eq!(steps[0].items, ["finish it"]);
+        assert_eq!(steps[1].items, ["1,284 tracked files", "38 MB"]);
+        assert_eq!(steps[2].items, ["the index is of Windows"]);
+        assert_eq!(steps[4].items, ["pause it"]);
+        assert_eq!(plan(&sample::native()), []);
+        report.facts.repo = None;
+        assert_eq!(plan(&report), []);
+    }
+
+    #[test]
+    fn a_place_without_a_repository_is_spoken_of_as_one_for_a_clone() {
+        let mut report = sample::moving();
+        report.facts.repo = None;
+        assert_eq!(headline(&report), "CLONE to ext4, not here");
+        assert_eq!(size(&report), "no repository yet");
+        report.recommendation.as_mut().unwrap().verdict = Verdict::Stay;
+        assert_eq!(headline(&report), "CLONE here");
     }
 
     #[test]

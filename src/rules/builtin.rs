@@ -33,6 +33,8 @@ const FILES: &[(&str, &str)] = rule_files![
     "hazard/place.yaml",
     "rebuildable/common.yaml",
     "rebuildable/ecosystems.yaml",
+    // Verdicts are tried in the order of these files.
+    "verdict/before-clone.yaml",
     "verdict/verdicts.yaml",
     "verdict/reports.yaml",
 ];

@@ -13,6 +13,9 @@ use super::names::check_fact_name;
 use super::paths::{IndexCounts, PathIndex, TrackedPath, expand};
 use super::source::{Fetched, Listed, Place, Source};
 
+/// The git dir of an example's repository, where it names none.
+const GIT_DIR: &str = "/repo/.git";
+
 /// An example that does not do what it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -188,7 +191,8 @@ fn material(example: &Example, rules: &RuleSet) -> Result<Material, String> {
         value: value.clone(),
         is_own: true,
     });
-    let mut facts = serde_json::json!({});
+    // An example is about a repository unless it says that there is none yet.
+    let mut facts = serde_json::json!({ "repo": { "git_dir": GIT_DIR } });
     for (name, value) in &example.facts {
         check_fact_name(name)?;
         set(&mut facts, name, value.clone());

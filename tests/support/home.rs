@@ -52,9 +52,10 @@ impl Home {
         let system = System::live(FilesystemRuleSet::builtin().unwrap()).unwrap();
         report.facts.site = system.locate(&self.repository()).unwrap().site;
         let git_dir = self.repository().join(".git");
-        report.facts.repo.index_bytes = Some(fs::metadata(git_dir.join("index")).unwrap().len());
-        report.facts.repo.worktree = Some(self.repository().to_str().unwrap().to_owned());
-        git_dir.to_str().unwrap().clone_into(&mut report.facts.repo.git_dir);
+        let repo = report.facts.repo.as_mut().unwrap();
+        repo.index_bytes = Some(fs::metadata(git_dir.join("index")).unwrap().len());
+        repo.worktree = Some(self.repository().to_str().unwrap().to_owned());
+        git_dir.to_str().unwrap().clone_into(&mut repo.git_dir);
         report
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::bench::{self, Environment, OwnWork};
 use crate::cli::CheckArgs;
@@ -77,25 +78,7 @@ impl Extra<'_> {
                 "nothing is written inside a repository; name a directory of that mount with `rehome bench DIR`",
             ));
         }
-        let env = Environment {
-            platform: Some(report.facts.platform),
-            git: None,
-            progress: self.progress,
-            interrupt: self.interrupt,
-        };
-        let mut save = |_: &bench::result::BenchReport| Ok(());
-        let measured =
-            bench::measure_beside(beside, self.target, has_relay(report), self.args.budget, &env, &mut save)?;
-        if let Some(relay) = measured.relay {
-            report.facts.measure.insert(RELAY.to_owned(), relay);
-        }
-        report.cost.bytes_written_in_place += measured.bytes_in_place;
-        report.notes.extend(measured.notes);
-        report.complete &= measured.complete;
-        for measurement in measured.measurements {
-            add(report, measurement);
-        }
-        Ok(())
+        small_files(beside, self.target, self.args.budget, self.progress, self.interrupt, report)
     }
 
     /// Makes a full, verified copy of the repository with the engine of `rehome move`.
@@ -173,6 +156,34 @@ impl Extra<'_> {
     }
 }
 
+/// Tries `beside` with small files in a scratch directory, and the target with the same, and adds what came of it.
+///
+/// # Errors
+///
+/// [`Error::Interrupted`] on a signal; otherwise when no scratch directory can be made.
+pub(super) fn small_files(
+    beside: &Path,
+    target: Option<&Path>,
+    budget: Duration,
+    progress: &dyn Progress,
+    interrupt: &Interrupt,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let env = Environment { platform: Some(report.facts.platform), git: None, progress, interrupt };
+    let mut save = |_: &bench::result::BenchReport| Ok(());
+    let measured = bench::measure_beside(beside, target, has_relay(report), budget, &env, &mut save)?;
+    if let Some(relay) = measured.relay {
+        report.facts.measure.insert(RELAY.to_owned(), relay);
+    }
+    report.cost.bytes_written_in_place += measured.bytes_in_place;
+    report.notes.extend(measured.notes);
+    report.complete &= measured.complete;
+    for measurement in measured.measurements {
+        add(report, measurement);
+    }
+    Ok(())
+}
+
 /// Returns whether output of Linux commands may reach this place through the relay of `wsl.exe`.
 fn has_relay(report: &Report) -> bool {
     report.facts.platform == Platform::Wsl2
@@ -186,7 +197,7 @@ fn add(report: &mut Report, measurement: Measurement) {
 }
 
 /// Turns a failure into a note, so that the rest of the report is still given; signals and a lost parent end the run.
-fn survive<T>(result: Result<T, Error>, what: &str, report: &mut Report) -> Result<Option<T>, Error> {
+pub(super) fn survive<T>(result: Result<T, Error>, what: &str, report: &mut Report) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error @ (Error::Interrupted | Error::Output(_))) => Err(error),

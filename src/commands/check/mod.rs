@@ -2,6 +2,7 @@
 //!
 //! The work itself is in `worker`, a process of its own; see [`crate::commands::supervise`] for the reason.
 
+mod before_clone;
 mod extra;
 mod worker;
 

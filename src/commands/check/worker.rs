@@ -8,6 +8,7 @@ use std::time::Instant;
 use etcetera::BaseStrategy;
 use rustix::process::Signal;
 
+use super::before_clone;
 use super::extra::Extra;
 use crate::advise::advise;
 use crate::cli::{CheckArgs, Primary};
@@ -55,9 +56,9 @@ pub fn work(args: &CheckArgs, out: &mut dyn Write) -> Result<u8, Error> {
     Ok(EXIT_OK)
 }
 
-struct Check<'a> {
-    args: &'a CheckArgs,
-    interrupt: Interrupt,
+pub(super) struct Check<'a> {
+    pub(super) args: &'a CheckArgs,
+    pub(super) interrupt: Interrupt,
     started: Instant,
     access: Access,
 }
@@ -70,7 +71,14 @@ impl Check<'_> {
         self.started = Instant::now();
         let given = self.args.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let path = system.resolve_spelling(&given)?;
-        let profile = scan(&path, &self.access).map_err(|error| system.explain(&path, error))?;
+        let profile = match scan(&path, &self.access) {
+            Ok(profile) => profile,
+            Err(_) if before_clone::is_vacant(&system, &path) => {
+                let report = self.before_clone(&system, &path, &rules, out)?;
+                return Ok((report, measure::Outcome::default()));
+            }
+            Err(error) => return Err(system.explain(&path, error)),
+        };
         let location = system.locate(&profile.worktree)?;
         self.access.add_calls(location.calls_in_place);
         let mut report = self.first_report(&system, &profile, &location);
@@ -94,7 +102,7 @@ impl Check<'_> {
             report.recommendation = Some(advice.recommendation);
             report.tune = advice.tune;
         }
-        report.cost.wall_s = self.started.elapsed().as_secs_f64();
+        report.cost.wall_s = self.elapsed_s();
         Ok((report, outcome))
     }
 
@@ -139,7 +147,12 @@ impl Check<'_> {
     ///
     /// In a container there may be no place at all; what to do then does not depend on figures, so the run goes on
     /// without a copy. Everywhere else, and for a place that the user named, the refusal ends the run.
-    fn target(&self, system: &System, location: &Location, report: &mut Report) -> Result<Option<PathBuf>, Error> {
+    pub(super) fn target(
+        &self,
+        system: &System,
+        location: &Location,
+        report: &mut Report,
+    ) -> Result<Option<PathBuf>, Error> {
         let request = TargetRequest::new(self.args.target.as_deref(), &self.args.target_fs, Some(location));
         match choose_target(system, &request) {
             Ok(target) => {
@@ -157,29 +170,41 @@ impl Check<'_> {
 
     /// Returns a report with what scanning alone tells.
     fn first_report(&self, system: &System, profile: &RepoProfile, location: &Location) -> Report {
+        let mut report = self.report_on(Facts {
+            platform: system.platform.platform,
+            site: location.site.clone(),
+            target: None,
+            repo: Some(profile.facts.clone()),
+            git: git::find(),
+            toolchain: None,
+            measure: BTreeMap::new(),
+            hazards: None,
+        });
+        report.notes = profile.notes.iter().chain(&location.notes).cloned().collect();
+        report
+    }
+
+    /// Returns the time since the check began, in seconds.
+    pub(super) fn elapsed_s(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// Returns a report in which nothing but facts is known.
+    pub(super) fn report_on(&self, facts: Facts) -> Report {
         let count = self.access.count();
         Report {
             schema_version: SCHEMA_VERSION,
             rehome_version: env!("CARGO_PKG_VERSION").to_owned(),
             complete: false,
-            facts: Facts {
-                platform: system.platform.platform,
-                site: location.site.clone(),
-                target: None,
-                repo: profile.facts.clone(),
-                git: git::find(),
-                toolchain: None,
-                measure: BTreeMap::new(),
-                hazards: None,
-            },
+            facts,
             measurements: Vec::new(),
             evidence: Vec::new(),
             hazards: Vec::new(),
             recommendation: None,
             tune: Vec::new(),
-            notes: profile.notes.iter().chain(&location.notes).cloned().collect(),
+            notes: Vec::new(),
             cost: Cost {
-                wall_s: self.started.elapsed().as_secs_f64(),
+                wall_s: self.elapsed_s(),
                 scan_calls_in_place: count.calls,
                 scan_reads_in_place: count.reads,
                 scan_bytes_in_place: count.bytes,
@@ -218,15 +243,18 @@ impl Check<'_> {
         };
         let measured = std::mem::take(&mut outcome.measurements);
         report.measurements = measured.into_iter().map(measure::Measurement::finite).collect();
-        report.facts.measure = report.measurements.iter().map(|m| (m.workload.clone(), m.into())).collect();
-        report.facts.repo.stat_dirty = outcome.stat_dirty;
-        report.facts.repo.racy = outcome.racy.or(report.facts.repo.racy);
+        let files = profile.facts.tracked_files.unwrap_or(0);
+        report.facts.measure = report.measurements.iter().map(|m| (m.workload.clone(), m.facts(files))).collect();
+        if let Some(repo) = &mut report.facts.repo {
+            repo.stat_dirty = outcome.stat_dirty;
+            repo.racy = outcome.racy.or(repo.racy);
+        }
         report.notes.append(&mut outcome.notes);
         Ok(outcome)
     }
 }
 
-fn toolchain_of(side: Primary) -> Toolchain {
+pub(super) fn toolchain_of(side: Primary) -> Toolchain {
     match side {
         Primary::Linux => Toolchain::Linux,
         Primary::Windows => Toolchain::Windows,
@@ -235,6 +263,6 @@ fn toolchain_of(side: Primary) -> Toolchain {
 }
 
 /// Returns the path itself, or the nearest directory above it that exists.
-fn nearest_existing(path: &Path) -> PathBuf {
+pub(super) fn nearest_existing(path: &Path) -> PathBuf {
     path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("/")).to_path_buf()
 }

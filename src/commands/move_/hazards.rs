@@ -44,7 +44,7 @@ pub(super) fn ask(
         platform: system.platform.platform,
         site: site.clone(),
         target: Some(target.clone()),
-        repo: profile.facts.clone(),
+        repo: Some(profile.facts.clone()),
         git: git::find(),
         toolchain: None,
         measure: BTreeMap::new(),

@@ -68,6 +68,7 @@ fn page(report: &Report) -> Markup {
                     }
                     div.rest {
                         (hazards(report))
+                        (plan(report))
                         (tunes(&report.tune))
                         (facts(report))
                         (evidence(report))
@@ -287,6 +288,31 @@ fn one_hazard(hazard: &Hazard) -> Markup {
     }
 }
 
+fn plan(report: &Report) -> Markup {
+    let steps = words::plan(report);
+    let command = report.recommendation.as_ref().and_then(words::dry_run);
+    if steps.is_empty() {
+        return html! {};
+    }
+    html! {
+        section {
+            h2 { "The move" }
+            ol.plan {
+                @for step in steps {
+                    li {
+                        p { (prose(&step.say)) }
+                        @if !step.items.is_empty() { ul.plain { @for item in step.items { li { (prose(&item)) } } } }
+                    }
+                }
+            }
+            @if let Some(command) = command {
+                p { "This shows the plan in full, and copies nothing:" }
+                pre.command tabindex="0" { code { (command) } }
+            }
+        }
+    }
+}
+
 fn tunes(tunes: &[Tune]) -> Markup {
     if tunes.is_empty() {
         return html! {};
@@ -327,9 +353,11 @@ fn facts(report: &Report) -> Markup {
     rows.push(("Platform", words::platform(facts.platform).to_owned()));
     rows.push(("Size", words::size(report)));
     rows.extend(words::index_writer(report).map(|writer| ("Index", writer.trim_start_matches("index ").to_owned())));
-    rows.extend(facts.repo.branch.clone().map(|branch| ("Branch", branch)));
-    if !facts.repo.remotes.is_empty() {
-        rows.push(("Remotes", facts.repo.remotes.join(", ")));
+    if let Some(repo) = &facts.repo {
+        rows.extend(repo.branch.clone().map(|branch| ("Branch", branch)));
+        if !repo.remotes.is_empty() {
+            rows.push(("Remotes", repo.remotes.join(", ")));
+        }
     }
     rows.extend(facts.git.as_ref().map(|git| ("git", format!("{} ({})", git.version, git.path))));
     html! {

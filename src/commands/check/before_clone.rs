@@ -1,0 +1,99 @@
+//! `rehome check` on a place that holds nothing yet: where to clone to.
+//!
+//! The answer comes from the mount and its class. Only with `--writes` is anything measured: there is no work of the
+//! repository's own to time, and small files in a scratch directory are the nearest thing to a checkout.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::extra::{small_files, survive};
+use super::worker::{Check, nearest_existing, toolchain_of};
+use crate::advise::advise_before_clone;
+use crate::commands::supervise::{Event, Told, emit};
+use crate::error::{Error, printable};
+use crate::facts::{Facts, ToolchainFacts};
+use crate::report::Report;
+use crate::rules::RuleSet;
+use crate::scan::filesystem::System;
+use crate::scan::git;
+
+/// Returns whether nothing is at a path, or an empty directory, so that something could be cloned to it.
+///
+/// A link that leads nowhere is something, and so is a path on a Windows drive that is not mounted: what is wrong
+/// there is not that a clone is missing.
+pub(super) fn is_vacant(system: &System, path: &Path) -> bool {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound && system.unmounted_drive(path).is_none(),
+    }
+}
+
+impl Check<'_> {
+    /// Advises where a clone should go that was meant to go to `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] when there is no place to advise, or a command was to be run in what does not exist;
+    /// otherwise those of finding the mount.
+    pub(super) fn before_clone(
+        &self,
+        system: &System,
+        path: &Path,
+        rules: &RuleSet,
+        out: &mut dyn Write,
+    ) -> Result<Report, Error> {
+        if !self.args.run.is_empty() {
+            return Err(Error::refused(
+                format!("there is no repository at `{}` yet, so there is nothing to run `--run` in", printable(path)),
+                "leave `--run` out for advice before a clone, or name an existing repository",
+            ));
+        }
+        let location = system.locate_nearest(path)?;
+        let toolchain = self.args.primary.map(|side| ToolchainFacts {
+            primary: toolchain_of(side),
+            confidence: 1.0,
+            overridden_by: Some("--primary".to_owned()),
+            committed: None,
+        });
+        let mut report = self.report_on(Facts {
+            platform: system.platform.platform,
+            site: location.site.clone(),
+            target: None,
+            repo: None,
+            git: git::find(),
+            toolchain,
+            measure: BTreeMap::new(),
+            hazards: None,
+        });
+        report.notes.clone_from(&location.notes);
+        let target = if location.is_target && self.args.target.is_none() {
+            None
+        } else {
+            self.target(system, &location, &mut report)?
+        };
+        emit(out, &Event::Partial { report: Box::new(report.clone()) })?;
+        report.complete = true;
+        if self.args.writes {
+            emit(out, &Event::LeftTheMount)?;
+            self.try_place(path, target, &mut report)?;
+        }
+        let advice = advise_before_clone(&report.facts, rules);
+        report.recommendation = Some(advice.recommendation);
+        report.tune = advice.tune;
+        report.cost.wall_s = self.elapsed_s();
+        Ok(report)
+    }
+
+    /// Tries the place with small files in a scratch directory, in the nearest directory that exists.
+    fn try_place(&self, path: &Path, target: Option<PathBuf>, report: &mut Report) -> Result<(), Error> {
+        let Some(target) = target else {
+            report.notes.push("small files were not tried: there is no other place to compare with".to_owned());
+            return Ok(());
+        };
+        let beside = nearest_existing(path);
+        let bars = Told::new();
+        let result = small_files(&beside, Some(&target), self.args.budget, &bars, &self.interrupt, report);
+        survive(result, "small files were not tried", report).map(drop)
+    }
+}
