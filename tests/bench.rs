@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+#[path = "support/schema.rs"]
+mod schema;
 #[path = "support/slow_mount/mod.rs"]
 mod slow_mount;
 
@@ -12,6 +14,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use schema::assert_valid;
 use serde_json::Value;
 use slow_mount::{Call, Options, SlowMount, available};
 use tempfile::TempDir;
@@ -46,16 +49,8 @@ fn json(args: &[&str]) -> Value {
     let output = rehome(&[&["--quiet", "--format", "json"], args].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_valid(&value, "schema/bench.schema.json");
+    assert_valid("bench", &value);
     value
-}
-
-fn assert_valid(value: &Value, schema: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(schema);
-    let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let violations: Vec<String> = validator.iter_errors(value).map(|error| error.to_string()).collect();
-    assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
 fn two_places() -> (TempDir, PathBuf, PathBuf) {
@@ -335,7 +330,7 @@ fn saved_results_are_compared_in_text_json_and_html() {
     assert_eq!(shown.matches("fastest").count(), 5, "one place is the fastest in each of five phases:\n{shown}");
     let comparison: Value =
         serde_json::from_slice(&rehome(&[&files[..], &["--format", "json"]].concat()).stdout).unwrap();
-    assert_valid(&comparison, "schema/bench-comparison.schema.json");
+    assert_valid("bench-comparison", &comparison);
     assert_eq!(comparison["groups"][0]["rows"][0]["figures"].as_array().unwrap().len(), 4);
     let page = dir.path().join("page.html");
     let output = rehome(&[&files[..], &["--format", "html", "--output", text(&page)]].concat());

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+#[path = "support/schema.rs"]
+mod schema;
 #[path = "support/slow_mount/mod.rs"]
 mod slow_mount;
 

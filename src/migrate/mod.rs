@@ -127,7 +127,7 @@ pub fn prepare<'a>(
         links_outside: links_outside(&inventory, &spellings),
         blockers,
         repairs: expected_repairs(profile, modes_are_real),
-        notes: notes(profile, &inventory).into_iter().chain(request.notes.iter().cloned()).collect(),
+        notes: notes(&inventory).into_iter().chain(request.notes.iter().cloned()).collect(),
     };
     let owners_are_real = from.class == crate::facts::FilesystemClass::LocalNative;
     Ok(Prepared {
@@ -226,17 +226,8 @@ fn expected_repairs(profile: &RepoProfile, modes_are_real: bool) -> Vec<String> 
     repairs
 }
 
-fn notes(profile: &RepoProfile, inventory: &Inventory) -> Vec<String> {
+fn notes(inventory: &Inventory) -> Vec<String> {
     let mut notes = Vec::new();
-    if profile.facts.remotes.is_empty() {
-        notes.push("the repository has no remote: the two copies are the only ones".to_owned());
-    }
-    if profile.facts.unpushed == Some(true) {
-        notes.push("the branch differs from its upstream: push it before you remove the old copy".to_owned());
-    }
-    if let Some(stashes) = profile.facts.stashes.filter(|count| *count > 0) {
-        notes.push(format!("{stashes} stashes move along; no remote has them"));
-    }
     let special: Vec<&Path> = inventory
         .entries
         .iter()

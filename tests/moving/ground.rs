@@ -12,6 +12,8 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::schema::assert_valid;
+
 /// The program under test.
 pub(crate) const REHOME: &str = env!("CARGO_BIN_EXE_rehome");
 
@@ -142,7 +144,9 @@ impl Ground {
         all.extend(options);
         let output = self.command_from(source, &all).output().unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
+        let report = serde_json::from_slice(&output.stdout).unwrap();
+        assert_valid("move", &report);
+        report
     }
 
     /// Moves, and expects that it fails with exit status 1; returns the message.

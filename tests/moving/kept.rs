@@ -119,6 +119,68 @@ fn large_files_arrive_whole() {
     assert!(fs::read(ground.path("dest/large.bin")).unwrap() == data);
 }
 
+/// Files that are too large, or too many, for everybody's `cargo test`.
+fn is_heavy_wanted(test: &str) -> bool {
+    let is_wanted = std::env::var_os("REHOME_REQUIRE_ALL").is_some_and(|value| value == "1");
+    can(test, "REHOME_REQUIRE_ALL=1, because it fills gigabytes or makes a hundred thousand files", is_wanted)
+}
+
+#[test]
+fn five_gigabytes_in_one_file_arrive_whole() {
+    const BLOCK_BYTES: usize = 1 << 20;
+    const BLOCKS: u64 = 5 << 10;
+    if !is_heavy_wanted("five_gigabytes_in_one_file_arrive_whole") {
+        return;
+    }
+    let ground = Ground::furnished();
+    let block = |number: u64| {
+        let mut block = vec![0_u8; BLOCK_BYTES];
+        for (at, word) in block.chunks_exact_mut(8).enumerate() {
+            // No two blocks are equal, and none is a hole.
+            let word_bytes = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (at as u64 + 1)).to_le_bytes();
+            word.copy_from_slice(&word_bytes);
+        }
+        block
+    };
+    let file = File::create(ground.path("src/.env")).unwrap();
+    for number in 0..BLOCKS {
+        file.write_all_at(&block(number), number * BLOCK_BYTES as u64).unwrap();
+    }
+    ground.moved(&[]);
+    let copy = File::open(ground.path("dest/.env")).unwrap();
+    assert_eq!(copy.metadata().unwrap().len(), BLOCKS * BLOCK_BYTES as u64);
+    let mut read = vec![0_u8; BLOCK_BYTES];
+    // The copy was compared as a whole by the program; here both sides of every 32-bit boundary are, and the ends.
+    for number in [0, 1, 2_047, 2_048, 4_095, 4_096, BLOCKS - 1] {
+        copy.read_exact_at(&mut read, number * BLOCK_BYTES as u64).unwrap();
+        assert!(read == block(number), "block {number}");
+    }
+}
+
+#[test]
+fn a_hundred_thousand_files_are_moved() {
+    if !is_heavy_wanted("a_hundred_thousand_files_are_moved") {
+        return;
+    }
+    let ground = Ground::new();
+    for number in 0..100_000_u32 {
+        let dir = ground.path(format!("src/d{:02}/e{:03}", number % 50, number % 1_000));
+        if number < 1_000 {
+            fs::create_dir_all(&dir).unwrap();
+        }
+        fs::write(dir.join(format!("f{number}")), number.to_string()).unwrap();
+    }
+    ground.commit("all");
+    let report = ground.moved(&[]);
+    assert!(report["result"]["files"].as_u64().unwrap() >= 100_000);
+    assert_eq!(report["result"]["verified"]["files_read_back"], report["result"]["files"]);
+    for number in (0..100_000_u32).step_by(997) {
+        let path = format!("dest/d{:02}/e{:03}/f{number}", number % 50, number % 1_000);
+        assert_eq!(fs::read_to_string(ground.path(path)).unwrap(), number.to_string());
+    }
+    assert_eq!(ground.status(&ground.dest()), "");
+}
+
 #[test]
 fn what_can_be_made_again_is_left_out_and_precious_files_are_not() {
     let ground = Ground::furnished();

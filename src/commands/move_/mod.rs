@@ -101,8 +101,10 @@ pub fn run(args: &MoveArgs, out: &mut dyn Write) -> Result<u8, Error> {
 }
 
 fn finish(args: &MoveArgs, plan: Option<Plan>, moved: Moved, out: &mut dyn Write) -> Result<u8, Error> {
+    // What was printed with the plan a moment ago needs no second time.
+    let shown = plan.as_ref().map_or(&[][..], |plan| &plan.notes);
     match args.format {
-        PlainFormat::Text => text::write_moved(&moved, out).and_then(|()| out.flush()).map_err(Error::Output)?,
+        PlainFormat::Text => text::write_moved(&moved, shown, out).and_then(|()| out.flush()).map_err(Error::Output)?,
         PlainFormat::Json => write_json(plan, Some(moved), out)?,
     }
     Ok(EXIT_OK)

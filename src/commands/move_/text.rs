@@ -36,19 +36,19 @@ pub(super) fn write_plan(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n  The source is only read. The destination appears when the copy is verified, not before.")
 }
 
-/// Writes how a move ended, and what is to be done now.
-pub(super) fn write_moved(moved: &Moved, out: &mut dyn Write) -> io::Result<()> {
+/// Writes how a move ended, and what is to be done now, without the notes that were shown before.
+pub(super) fn write_moved(moved: &Moved, shown: &[String], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nMoved to {}", moved.destination)?;
     if let Some(path) = &moved.windows_path {
         writeln!(out, "  in Windows {path}")?;
     }
     writeln!(
         out,
-        "  copied     {}, {} in {}, {} requests at a time",
+        "  copied     {}, {} in {}, {} at a time",
         counted(moved.files, "file", "files"),
         bytes(moved.bytes),
         seconds(moved.wall_s),
-        moved.in_flight
+        counted(moved.in_flight, "request", "requests")
     )?;
     if moved.files_continued > 0 {
         writeln!(out, "  continued  {} were there from an interrupted run", count(moved.files_continued))?;
@@ -61,7 +61,8 @@ pub(super) fn write_moved(moved: &Moved, out: &mut dyn Write) -> io::Result<()> 
     list(out, "To restore", moved.left_out.iter().map(|one| restored(one, "")))?;
     let outside = moved.outside.iter().map(|one| format!("{} ({})   {}", one.path, one.kind, one.fix));
     list(out, "Still points to the old place", outside)?;
-    list(out, "Good to know", moved.notes.iter().map(|note| printable_text(note)))?;
+    let notes = moved.notes.iter().filter(|note| !shown.contains(note));
+    list(out, "Good to know", notes.map(|note| printable_text(note)))?;
     write_after(moved, out)
 }
 
