@@ -123,7 +123,9 @@ impl Axis {
     fn new(lowest: f64, highest: f64, room: usize) -> Self {
         let first_decade = whole(format::decades(lowest).floor());
         let decades = (whole(format::decades(highest).ceil()) - first_decade).max(1);
-        let fitting = room / usize::try_from(decades).unwrap_or(1);
+        // The last label stands right of the last decade.
+        let last = columns(&format::axis_ratio(10_f64.powi(first_decade + decades)));
+        let fitting = room.saturating_sub(last) / usize::try_from(decades).unwrap_or(1);
         Self { first_decade, decades, decade_columns: fitting.clamp(2, DECADE_COLUMNS) }
     }
 
@@ -192,6 +194,14 @@ mod tests {
         assert_eq!(axis.bar(0.2, 0.5), "   ▒▒▒▒███│");
         assert_eq!(axis.bar(0.5, 2.0), "       ▒▒▒▒▒▒");
         assert_eq!(axis.bar(1.0, 1.0), "          │");
+    }
+
+    #[test]
+    fn an_axis_with_its_last_label_fits_into_its_room() {
+        for highest in [3.0, 40.0, 4e3, 4e4, 4e6] {
+            let ticks = Axis::new(0.5, highest, 64).ticks();
+            assert!(columns(&ticks) <= 64, "{ticks}");
+        }
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(super) fn filesystem(site: &Site) -> String {
     if site.name != site.fstype {
         details.push(site.name.clone());
     }
-    details.extend(site.transport.iter().filter(|transport| **transport != site.fstype).cloned());
+    let is_news = |transport: &&String| **transport != site.fstype && **transport != site.name;
+    details.extend(site.transport.iter().filter(is_news).cloned());
     let is_telling = |option: &&str| TELLING_OPTIONS.contains(&option.split('=').next().unwrap_or_default());
     for option in site.options.split(',').filter(is_telling) {
         if !details.iter().any(|known| known == option) {
@@ -120,7 +121,11 @@ pub(super) fn size(report: &Report) -> String {
 
 /// Returns the primary toolchain with its certainty, or what set it.
 pub(super) fn toolchain(report: &Report) -> String {
-    let Some(facts) = &report.facts.toolchain else { return "not judged".to_owned() };
+    let Some(facts) = &report.facts.toolchain else {
+        // Before a clone nothing tells but the user.
+        let is_before_clone = report.facts.repo.is_none();
+        return if is_before_clone { "not judged; `--primary` tells it" } else { "not judged" }.to_owned();
+    };
     let name = toolchain_name(facts.primary);
     match &facts.overridden_by {
         Some(by) => format!("{name}, set by {by}"),

@@ -20,6 +20,9 @@ use crate::judge::{Evidence, Hazard, Severity};
 use crate::measure::{Measurement, Sample};
 use plot::Plot;
 
+/// Bytes of code in prose that still fit on a phone's line, so that they are never broken.
+const WHOLE_CODE: usize = 24;
+
 const STYLE: &str = include_str!("page.css");
 
 /// Nothing may be loaded and nothing may run; styles are in the page itself.
@@ -92,7 +95,14 @@ fn prose(text: &str) -> Markup {
     if parts.len().is_multiple_of(2) {
         return html! { (text.trim()) };
     }
-    html! { @for (index, part) in parts.iter().enumerate() { @if index % 2 == 1 { code { (part) } } @else { (part) } } }
+    html! {
+        @for (index, part) in parts.iter().enumerate() {
+            @if index % 2 == 0 { (part) }
+            // A browser would break an option after its first hyphen.
+            @else if part.len() <= WHOLE_CODE { code.whole { (part) } }
+            @else { code { (part) } }
+        }
+    }
 }
 
 fn spellings(site: &Site) -> Markup {
