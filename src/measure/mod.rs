@@ -190,6 +190,9 @@ pub struct Latency {
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
+    /// The distribution: the smallest value, every 5th percentile, and the largest; empty where it was not kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quantiles: Vec<f64>,
 }
 
 /// A ratio of medians with its 95 % interval; above 1 the copy is faster.

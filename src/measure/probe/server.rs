@@ -22,6 +22,8 @@ use crate::signals::Interrupt;
 
 /// Consecutive entries that are taken together: they share directories, as git finds them.
 pub const BLOCK: usize = 16;
+/// Parts that a distribution is divided into: every 5th percentile.
+const QUANTILE_STEPS: u32 = 20;
 /// Fewest calls of a calibration; one call tells nothing about a mount.
 const FEWEST_CALLS: u64 = 4;
 
@@ -251,10 +253,14 @@ pub fn choose_dirs(files: &Files, count: usize) -> Vec<u32> {
 #[must_use]
 pub fn latency(latencies: &[f64]) -> Option<Latency> {
     let sorted = stats::sorted(latencies);
+    let steps = 0..=QUANTILE_STEPS;
     Some(Latency {
         count: sorted.len() as u64,
         p50: stats::quantile(&sorted, 0.5)?,
         p95: stats::quantile(&sorted, 0.95)?,
         p99: stats::quantile(&sorted, 0.99)?,
+        quantiles: steps
+            .filter_map(|step| stats::quantile(&sorted, f64::from(step) / f64::from(QUANTILE_STEPS)))
+            .collect(),
     })
 }

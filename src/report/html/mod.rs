@@ -204,7 +204,7 @@ fn plots(report: &Report) -> Markup {
             "The bar is the ratio of the medians, the band its 95 % interval; right of 1x the copy is faster."
         }))
         (figure("Latency of single calls", plot::latencies(report), &html! {
-            (key) " The bar is the median, the dots are the 95th and the 99th percentile."
+            (key) " Between two dots lies a twentieth of the calls. The bar is the median, the band reaches to the 99th percentile."
         }))
     }
 }

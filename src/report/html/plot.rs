@@ -104,7 +104,7 @@ pub(super) fn ratios(report: &Report) -> Option<Plot> {
     plot(&rows, &Axis::decades(&rows, format::axis_ratio, Some(1.0))?)
 }
 
-/// Draws the latency of single calls, from the median to the 99th percentile.
+/// Draws how the latency of single calls is distributed.
 pub(super) fn latencies(report: &Report) -> Option<Plot> {
     let copy = words::copy_side(report);
     let mut rows = Vec::new();
@@ -147,7 +147,7 @@ fn latency_row(name: &str, latency: &Latency, ink: Ink) -> Row {
     Row {
         label: format!("{name}: {p50}, p95 {p95}, p99 {p99}"),
         ink,
-        dots: vec![latency.p95, latency.p99],
+        dots: if latency.quantiles.is_empty() { vec![latency.p95, latency.p99] } else { latency.quantiles.clone() },
         mid: latency.p50,
         interval: Some((latency.p50, latency.p99)),
         method: Method::Run,
