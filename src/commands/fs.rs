@@ -16,6 +16,7 @@ use rustix::process::Signal;
 
 use crate::cli::{FsArgs, PlainFormat};
 use crate::error::{EXIT_OK, Error};
+use crate::report;
 use crate::report::place::{self, Place};
 use crate::rules;
 use crate::scan::filesystem::{System, kernel};
@@ -56,8 +57,8 @@ pub fn run(args: &FsArgs, out: &mut dyn Write) -> Result<u8, Error> {
     }
     match (args.format, places.as_slice()) {
         (_, []) if paths.len() == 1 => {}
-        (PlainFormat::Json, [place]) if paths.len() == 1 => place::write_json(place, out).map_err(Error::Output)?,
-        (PlainFormat::Json, places) => place::write_json_list(places, out).map_err(Error::Output)?,
+        (PlainFormat::Json, [place]) if paths.len() == 1 => report::write_json(place, out).map_err(Error::Output)?,
+        (PlainFormat::Json, places) => report::write_json(&places, out).map_err(Error::Output)?,
         (_, places) => place::write_text(places, out).map_err(Error::Output)?,
     }
     failure.map_or(Ok(EXIT_OK), Err)

@@ -149,27 +149,33 @@ impl PrivateGit {
     }
 
     fn bare_command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        for (name, _) in std::env::vars_os() {
-            if name.as_encoded_bytes().starts_with(b"GIT_") {
-                command.env_remove(name);
-            }
-        }
-        command
-            .current_dir(&self.dir)
-            .env("GIT_DIR", &self.dir)
-            .env("GIT_WORK_TREE", &self.worktree)
-            .env("GIT_INDEX_FILE", self.dir.join("index"))
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_NO_LAZY_FETCH", "1")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("GIT_PAGER", "cat")
-            .env("LC_ALL", "C")
-            .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
+        let mut command = cut_off(&self.program, &self.dir, &self.worktree);
+        command.current_dir(&self.dir).env("GIT_INDEX_FILE", self.dir.join("index")).env("GIT_OPTIONAL_LOCKS", "0");
         command
     }
+}
+
+/// Returns git on a private git dir: of the environment's `GIT_*` it sees nothing, of all configuration files only the one
+/// in that git dir, and no hook, file monitor, pager or prompt is run.
+#[must_use]
+pub fn cut_off(program: &Path, git_dir: &Path, worktree: &Path) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"GIT_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env("GIT_DIR", git_dir)
+        .env("GIT_WORK_TREE", worktree)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_PAGER", "cat")
+        .env("LC_ALL", "C")
+        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
+    command
 }
 
 /// Returns the time that the private index of a skeleton gets: ahead of every file in it.

@@ -40,7 +40,7 @@ const SKELETON_MOST_S: f64 = 3.0;
 const FEWEST_SHARE: f64 = 0.02;
 /// Times that they are made.
 const PRIVATE_TURNS: u32 = 3;
-/// Where a filesystem in memory is mounted on every Linux with a C library (shm_overview(7)).
+/// Where a filesystem in memory is mounted on every Linux with a C library (`shm_overview(7)`).
 const MEMORY: &str = "/dev/shm";
 /// Share of the files that a copy has to hold for its figures to be scaled up: what git does once would count too often
 /// in a smaller one.

@@ -12,6 +12,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, printable, printable_text};
+use crate::measure::private_git::cut_off;
 
 /// Keys whose values are taken over as they are: none of them names a program.
 const HARMLESS: &[&str] = &[
@@ -125,23 +126,10 @@ impl Git {
 
     /// Returns a command that sees the private git dir and nothing of the repository's configuration.
     pub(super) fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        for (name, _) in std::env::vars_os() {
-            if name.as_bytes().starts_with(b"GIT_") {
-                command.env_remove(name);
-            }
-        }
+        let mut command = cut_off(&self.program, &self.dir, &self.worktree);
         command
             .current_dir(&self.worktree)
-            .env("GIT_DIR", &self.dir)
-            .env("GIT_WORK_TREE", &self.worktree)
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_NO_LAZY_FETCH", "1")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("GIT_PAGER", "cat")
-            .env("LC_ALL", "C")
-            .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false"])
+            .args(["-c", "core.untrackedCache=false"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -1,18 +1,18 @@
-//! The report as JSON: every value unrounded, under the names of [`Report`].
+//! What is printed as JSON: every value unrounded, under the names of its type.
 
 use std::io::{self, Write};
 
-use super::Report;
+use serde::Serialize;
 
-/// Writes the report as indented JSON with a newline at its end.
+/// Writes a value as indented JSON with a newline at its end.
 ///
 /// Control characters arrive as JSON escapes, so that the file is safe to show on a terminal, too.
 ///
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(report).map_err(io::Error::other)?;
+pub fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
     write_escaped(&text, out)
 }
 
@@ -33,7 +33,7 @@ pub(super) fn write_escaped(text: &str, out: &mut dyn Write) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample;
+    use super::super::{Report, sample};
     use super::*;
 
     #[test]

@@ -77,26 +77,6 @@ pub fn write_text(places: &[Place], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes one place as a JSON object.
-///
-/// # Errors
-///
-/// Those of the writer.
-pub fn write_json(place: &Place, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, place)?;
-    writeln!(out)
-}
-
-/// Writes several places as a JSON array, in the order of their paths.
-///
-/// # Errors
-///
-/// Those of the writer.
-pub fn write_json_list(places: &[Place], out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, places)?;
-    writeln!(out)
-}
-
 fn write_place(place: &Place, out: &mut dyn Write) -> io::Result<()> {
     let Place { platform, site, known } = place;
     writeln!(out, "{}", printable_text(&site.path))?;

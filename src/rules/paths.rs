@@ -133,7 +133,7 @@ impl PathIndex {
         let by_lower = by_lower(&entries);
         let case_collisions = case_collisions(&entries, &by_lower);
         let by_glob = globs.by_glob.clone();
-        Self { results, bases, entries, matches, by_glob, by_lower, case_collisions, reserved }
+        Self { entries, matches, by_glob, by_lower, case_collisions, reserved, results, bases }
     }
 
     /// Returns the number of entries.

@@ -14,6 +14,7 @@ use crate::commands::progress;
 use crate::error::{EXIT_OK, Error, printable};
 use crate::facts::Target;
 use crate::migrate::{self, Moved, Plan, Request, SCHEMA_VERSION, Scope};
+use crate::report;
 use crate::rules::RuleSet;
 use crate::scan::access::Access;
 use crate::scan::filesystem::rules::FilesystemRuleSet;
@@ -117,8 +118,7 @@ fn write_json(plan: Option<Plan>, result: Option<Moved>, out: &mut dyn Write) ->
         plan,
         result,
     };
-    serde_json::to_writer_pretty(&mut *out, &report).map_err(|error| Error::Output(error.into()))?;
-    writeln!(out).map_err(Error::Output)
+    report::write_json(&report, out).map_err(Error::Output)
 }
 
 /// Returns where the copy is to be, as an absolute path.

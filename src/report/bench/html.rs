@@ -2,18 +2,15 @@
 
 use std::io::{self, Write};
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{DOCTYPE, Markup, html};
 
+use super::super::html::{head, write_page};
 use super::words;
 use crate::bench::compare::{Comparison, Group, Row};
 use crate::bench::result::PlaceFigure;
-use crate::error::printable_text;
 use crate::format;
 
 const STYLE: &str = include_str!("page.css");
-
-/// Nothing may be loaded and nothing may run; styles are in the page itself.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'";
 
 /// Units of the drawing's width: the bar of the slowest place.
 const BAR_WIDTH: f64 = 1000.0;
@@ -30,27 +27,14 @@ const COLORS: usize = 6;
 ///
 /// Those of `out`.
 pub fn write_html(comparison: &Comparison, remarks: &[String], out: &mut dyn Write) -> io::Result<()> {
-    let page = page(comparison, remarks).into_string();
-    // A browser ignores control characters, but a terminal that shows the file does not.
-    for line in page.lines() {
-        writeln!(out, "{}", printable_text(line))?;
-    }
-    Ok(())
+    write_page(page(comparison, remarks), out)
 }
 
 fn page(comparison: &Comparison, remarks: &[String]) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="generator" content={ "rehome " (env!("CARGO_PKG_VERSION")) };
-                title { "rehome bench" }
-                style { (PreEscaped(STYLE)) }
-            }
+            (head("rehome bench", STYLE, env!("CARGO_PKG_VERSION")))
             body {
                 header {
                     p.kicker { "rehome bench" }

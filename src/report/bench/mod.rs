@@ -4,31 +4,11 @@ mod html;
 mod text;
 mod words;
 
+pub use super::json::write_json;
 pub use html::write_html;
 pub use text::{write_comparison, write_run};
 
-use std::io::{self, Write};
-
-use serde::Serialize;
-
 use crate::bench::result::BenchReport;
-
-/// Writes a run or a comparison as indented JSON with a newline at its end; what a terminal would act on is escaped.
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
-    for c in text.chars() {
-        if c != '\n' && crate::error::printable_text(c.encode_utf8(&mut [0; 4])).len() != c.len_utf8() {
-            write!(out, "\\u{:04x}", u32::from(c))?;
-        } else {
-            write!(out, "{c}")?;
-        }
-    }
-    writeln!(out)
-}
 
 /// Returns what a reader must know besides the figures, one sentence each, named by its run.
 #[must_use]

@@ -35,12 +35,30 @@ const POLICY: &str =
 ///
 /// Those of `out`.
 pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let page = page(report).into_string();
-    // A browser ignores control characters, but a terminal that shows the file does not.
-    for line in page.lines() {
+    write_page(page(report), out)
+}
+
+/// Writes a page line by line: a browser ignores control characters, but a terminal that shows the file does not.
+pub(super) fn write_page(page: Markup, out: &mut dyn Write) -> io::Result<()> {
+    for line in page.into_string().lines() {
         writeln!(out, "{}", printable_text(line))?;
     }
     Ok(())
+}
+
+/// Returns the head of a page that loads nothing and runs nothing.
+pub(super) fn head(title: &str, style: &str, version: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            meta http-equiv="Content-Security-Policy" content=(POLICY);
+            meta name="generator" content={ "rehome " (version) };
+            title { (title) }
+            style { (PreEscaped(style)) }
+        }
+    }
 }
 
 fn page(report: &Report) -> Markup {
@@ -48,15 +66,7 @@ fn page(report: &Report) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="generator" content={ "rehome " (report.rehome_version) };
-                title { (name) ": " (words::headline(report)) }
-                style { (PreEscaped(STYLE)) }
-            }
+            (head(&format!("{name}: {}", words::headline(report)), STYLE, &report.rehome_version))
             body {
                 header {
                     p.kicker { "rehome " (report.rehome_version) }
