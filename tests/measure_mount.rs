@@ -2,14 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+#[path = "support/git.rs"]
+mod fixture;
 #[path = "support/slow_mount/mod.rs"]
 mod slow_mount;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use fixture::commit_all_of_old;
 use rehome::measure::{Method, Outcome, Request, Workload, measure};
 use rehome::progress::Silent;
 use rehome::scan::access::Access;
@@ -33,21 +35,14 @@ impl Ground {
     fn new() -> Ground {
         let backing = tempfile::tempdir().unwrap();
         let root = backing.path();
-        run_git(root, &["init", "-q"]);
         for number in 0..300 {
             let dir = root.join(format!("d{}/e{}", number % 6, number % 5));
             fs::create_dir_all(&dir).unwrap();
             fs::write(dir.join(format!("file{number:03}")), b"content").unwrap();
         }
-        run_git(root, &["add", "."]);
-        run_git(root, &["commit", "-qm", "x"]);
-        let old = SystemTime::now() - Duration::from_secs(3600);
-        for name in String::from_utf8(run_git(root, &["ls-files", "-z"])).unwrap().split('\0').filter(|n| !n.is_empty())
-        {
-            fs::File::options().write(true).open(root.join(name)).unwrap().set_modified(old).unwrap();
-        }
+        commit_all_of_old(root);
         let mount = SlowMount::new(root, Options::default()).unwrap();
-        run_git(mount.path(), &["update-index", "-q", "--refresh"]);
+        fixture::git(mount.path(), &["update-index", "-q", "--refresh"]);
         Ground { mount, target: tempfile::tempdir().unwrap(), _backing: backing }
     }
 
@@ -68,18 +63,6 @@ impl Ground {
         };
         measure(&request, &Silent, &Interrupt::default()).unwrap()
     }
-}
-
-fn run_git(dir: &Path, args: &[&str]) -> Vec<u8> {
-    let output = Command::new("git")
-        .current_dir(dir)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
-        .args(args)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
 }
 
 #[test]

@@ -2,15 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
+#[path = "support/git.rs"]
+mod fixture;
 #[path = "support/slow_mount/mod.rs"]
 mod slow_mount;
 
 use std::fs;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use fixture::{commit_all_of_old, git};
 use rehome::measure::files::Files;
 use rehome::measure::private_git::{Parts, PrivateGit, StatusMode};
 use rehome::measure::probe::{fixed, preload, untracked};
@@ -45,7 +47,6 @@ impl Ground {
     fn new() -> Ground {
         let backing = tempfile::tempdir().unwrap();
         let root = backing.path();
-        git(root, &["init", "-q"]);
         for dir in 0..110 {
             let mut path = root.join(format!("top{}", dir % 9));
             for level in 0..dir % 4 {
@@ -61,12 +62,7 @@ impl Ground {
             }
         }
         fs::write(root.join(".gitignore"), b"/build/\n*.tmp\n").unwrap();
-        git(root, &["add", "."]);
-        git(root, &["commit", "-qm", "x"]);
-        let old = SystemTime::now() - Duration::from_secs(3600);
-        for name in String::from_utf8(git(root, &["ls-files", "-z"])).unwrap().split('\0').filter(|n| !n.is_empty()) {
-            fs::File::options().write(true).open(root.join(name)).unwrap().set_modified(old).unwrap();
-        }
+        commit_all_of_old(root);
         for name in ["build/out/x", "top1/a.tmp", "top2/new", "top3/new-dir/deep/x", "top4/only-ignored/a.tmp"] {
             let path = root.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -105,18 +101,6 @@ impl Ground {
         assert!(self.mount.wait_until_idle(PATIENCE));
         self.mount.counts()
     }
-}
-
-fn git(dir: &Path, args: &[&str]) -> Vec<u8> {
-    let output = Command::new("git")
-        .current_dir(dir)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
-        .args(args)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
 }
 
 fn which_git() -> PathBuf {
