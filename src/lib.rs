@@ -24,6 +24,7 @@ pub mod error;
 pub mod facts;
 pub mod format;
 pub mod judge;
+pub mod lock;
 pub mod measure;
 pub mod migrate;
 pub mod progress;

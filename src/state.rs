@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use etcetera::BaseStrategy;
-use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::facts::{FilesystemClass, RepoFacts};
+use crate::lock::FileLock;
 use crate::report::Report;
 
 /// Version of the files; others are passed over.
@@ -134,14 +134,13 @@ impl Store {
 
     /// Takes the lock that only one measurement in the background holds; `None` when another one does.
     ///
-    /// It is given back when the file is closed, however the process ends.
+    /// It is given back when the value is dropped, and however the process ends.
     #[must_use]
-    pub fn lock(&self) -> Option<File> {
+    pub fn lock(&self) -> Option<FileLock> {
         Self::make_dir(&self.dir).ok()?;
         let path = self.dir.join("lock");
         let file = fs::OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path).ok()?;
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-        Some(file)
+        FileLock::try_take(file).ok()
     }
 
     fn report_path(&self, key: &str) -> PathBuf {

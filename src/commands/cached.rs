@@ -3,7 +3,6 @@
 //! Nothing that goes wrong here may disturb the caller: no result, a broken file, a mount that hangs, even a bug of ours
 //! ends in silence and exit status 0.
 
-use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +18,7 @@ use crate::cli::{CheckArgs, Format, MaxAgeOrPath};
 use crate::commands::check::exit_code;
 use crate::commands::output;
 use crate::error::{EXIT_OK, Error};
+use crate::lock::FileLock;
 use crate::report::oneline::one_line;
 use crate::scan::access::{Access, is_absent};
 use crate::scan::filesystem::System;
@@ -66,7 +66,7 @@ pub fn run(args: &CheckArgs, wanted: Option<&MaxAgeOrPath>, out: &mut dyn Write)
 
 /// Makes this process the one measurement in the background; `None` when there is one already.
 #[must_use]
-pub fn enter_background(store: &Store) -> Option<File> {
+pub fn enter_background(store: &Store) -> Option<FileLock> {
     let lock = store.lock()?;
     // Neither is needed for the result: a session of its own outlives the terminal, and a low priority disturbs less.
     let _ = rustix::process::setsid();

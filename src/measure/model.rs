@@ -8,7 +8,7 @@ use crate::measure::stats;
 /// Resamples for an interval: the ends of a 95 % interval are then the fifth value from either side.
 pub const RESAMPLES: usize = 200;
 /// Error of the model itself, as a share: what no sample shows, because the real run comes at another moment and git's
-/// calls are not quite those of the model. Single predictions were off by up to 2.6 % on a quiet machine, where their
+/// calls are not quite those of the model. On a quiet machine 34 of 35 single predictions were off by less, where their
 /// samples alone told of 0.5 % (`benches/accuracy.py`; the README has the table).
 pub const MODEL_ERROR: f64 = 0.03;
 /// Passes over the same entries that differ by more than this make no precise figure.

@@ -1,13 +1,12 @@
 //! The directory that holds everything a run writes, and that is gone when the run ends.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-
 use crate::error::Error;
+use crate::lock::FileLock;
 
 /// Name of a run's directory below the cache directory, before the random part.
 const IN_CACHE: &str = "run-";
@@ -21,7 +20,7 @@ const LOCK: &str = "lock";
 pub struct RunDir {
     // Fields are dropped in this order. The lock goes first: filesystems that keep an open file under another name (NFS,
     // FUSE) would not let its directory be removed. Whoever takes the run for dead then only helps with removing.
-    lock: Option<File>,
+    lock: Option<FileLock>,
     dir: Option<tempfile::TempDir>,
     path: PathBuf,
 }
@@ -48,15 +47,15 @@ impl RunDir {
             .map_err(|e| Error::io("make a directory in", &base, e))?;
         let path = dir.path().to_owned();
         let lock_path = path.join(LOCK);
-        let mut lock = OpenOptions::new()
+        let file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(&lock_path)
             .map_err(|e| Error::io("create", &lock_path, e))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|e| Error::io("lock", &lock_path, e.into()))?;
+        let lock = FileLock::try_take(file).map_err(|e| Error::io("lock", &lock_path, e))?;
         // For a person who finds the directory; the lock alone decides.
-        let _ = writeln!(lock, "{}", std::process::id());
+        let _ = writeln!(lock.file(), "{}", std::process::id());
         Ok(Self { lock: Some(lock), dir: Some(dir), path })
     }
 
@@ -114,8 +113,8 @@ fn is_abandoned(dir: &Path) -> bool {
         return false;
     }
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
-    let Ok(lock) = OpenOptions::new().write(true).custom_flags(flags).open(dir.join(LOCK)) else { return false };
-    flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+    let lock = OpenOptions::new().write(true).custom_flags(flags).open(dir.join(LOCK));
+    lock.and_then(FileLock::try_take).is_ok()
 }
 
 #[cfg(test)]

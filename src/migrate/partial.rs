@@ -1,16 +1,17 @@
 //! The directory beside DEST in which the copy grows, and the one step that gives it its name.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, RenameFlags};
+use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
 use crate::error::{Error, printable};
+use crate::lock::FileLock;
 use crate::migrate::fsys;
 
 /// The partial directory, locked against a second run for as long as this value lives.
@@ -27,7 +28,7 @@ pub(super) struct Partial {
     destination: PathBuf,
     /// An empty directory that is at DEST already and may be replaced.
     may_replace_empty: bool,
-    _lock: File,
+    _lock: FileLock,
 }
 
 /// Returns where the copy for `destination` grows.
@@ -138,7 +139,7 @@ fn make_private(path: &Path) -> Result<(), Error> {
     }
 }
 
-fn lock(path: &Path) -> Result<File, Error> {
+fn lock(path: &Path) -> Result<FileLock, Error> {
     let name = path.join("lock");
     let file = OpenOptions::new()
         .write(true)
@@ -147,14 +148,13 @@ fn lock(path: &Path) -> Result<File, Error> {
         .mode(0o600)
         .open(&name)
         .map_err(|source| Error::io("create", &name, source))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(Errno::WOULDBLOCK) => Err(Error::refused(
+    FileLock::try_take(file).map_err(|source| match source.kind() {
+        io::ErrorKind::WouldBlock => Error::refused(
             format!("another `rehome move` is working in `{}`", printable(path)),
             "wait until it ends, or stop it; the copy that it made so far will be used",
-        )),
-        Err(source) => Err(Error::io("lock", name, source.into())),
-    }
+        ),
+        _ => Error::io("lock", name, source),
+    })
 }
 
 /// Removes everything in a directory; directories that forbid it are opened up first.
