@@ -59,6 +59,36 @@ pub enum Error {
     Output(#[source] io::Error),
 }
 
+/// What lies where a regular file has to be; the cause of an [`io::Error`] of a read that never began.
+///
+/// Reading a pipe can wait for ever, and a device need not end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAFile {
+    /// A directory.
+    #[error("it is a directory, not a regular file")]
+    Directory,
+    /// A named pipe.
+    #[error("it is a named pipe, not a regular file")]
+    Pipe,
+    /// A device.
+    #[error("it is a device, not a regular file")]
+    Device,
+}
+
+impl NotAFile {
+    /// Returns what an error says of the place, where it was made of one of these.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<Self> {
+        error.get_ref().and_then(|cause| cause.downcast_ref()).copied()
+    }
+}
+
+impl From<NotAFile> for io::Error {
+    fn from(what: NotAFile) -> Self {
+        Self::new(io::ErrorKind::InvalidInput, what)
+    }
+}
+
 impl Error {
     /// Wraps a failed system call on a path; `action` completes the sentence 'cannot ... `path`'.
     pub fn io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
@@ -112,6 +142,14 @@ impl Error {
 /// Says what helps against the system errors that mounts are known for.
 fn io_hint(source: &io::Error, path: &Path) -> Option<String> {
     let path = printable(path);
+    let not_a_file = || {
+        format!(
+            "git keeps a regular file at `{path}`: put it back, or remove what is there; git waits for ever on a pipe"
+        )
+    };
+    if NotAFile::of(source).is_some() {
+        return Some(not_a_file());
+    }
     match source.raw_os_error().map(rustix::io::Errno::from_raw_os_error)? {
         rustix::io::Errno::NOENT => Some(format!("check the spelling of `{path}`, and that its drive is mounted")),
         rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => {
@@ -122,6 +160,11 @@ fn io_hint(source: &io::Error, path: &Path) -> Option<String> {
         }
         rustix::io::Errno::IO => {
             Some(format!("the filesystem reported a fault at `{path}`; check the drive before you copy anything"))
+        }
+        // A socket cannot be opened.
+        rustix::io::Errno::NXIO => Some(not_a_file()),
+        rustix::io::Errno::LOOP => {
+            Some(format!("`{path}` is a link, and none is followed inside a repository: put the file itself there"))
         }
         rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT => {
             Some("make room there, or choose another place with `--target DIR`".to_owned())
@@ -162,6 +205,16 @@ mod tests {
     fn escape_sequences_in_a_name_do_not_reach_the_terminal() {
         assert_eq!(printable("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\nc");
         assert_eq!(printable_text("x\u{202e}y"), "x\\u{202e}y");
+    }
+
+    #[test]
+    fn what_is_no_file_is_named_with_what_to_do() {
+        let error = Error::io("read", "/r/.git/HEAD", NotAFile::Pipe.into());
+        assert_eq!(error.to_string(), "cannot read `/r/.git/HEAD`");
+        assert_eq!(error.causes(), ["it is a named pipe, not a regular file"]);
+        assert!(error.hint().unwrap().contains("git keeps a regular file at `/r/.git/HEAD`"));
+        let socket = Error::io("read", "/s", rustix::io::Errno::NXIO.into());
+        assert!(socket.hint().unwrap().contains("regular file"));
     }
 
     #[test]

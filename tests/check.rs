@@ -161,6 +161,63 @@ fn a_damaged_index_ends_the_run_before_anything_is_measured() {
     assert!(words.contains("\n  hint: do not copy this repository before it is mended: run `git fsck`"), "{words}");
 }
 
+/// Git itself would wait for ever there; whoever reads the answer has to know which file it is.
+#[test]
+fn a_pipe_in_the_place_of_a_file_of_git_is_named_with_what_to_do() {
+    for name in [
+        "HEAD",
+        "config",
+        "index",
+        "packed-refs",
+        "refs/heads/main",
+        "logs/refs/stash",
+        "info/exclude",
+        "info/attributes",
+        "info/sparse-checkout",
+        "objects/info/alternates",
+    ] {
+        let world = World::new();
+        let repo = world.repo();
+        if name == "packed-refs" {
+            // Otherwise nobody has to look into it.
+            world.git(&repo, &["pack-refs", "--all"]);
+        }
+        let path = repo.join(".git").join(name);
+        let _ = fs::remove_file(&path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let (status, words) = world.refusal(&[repo.to_str().unwrap()]);
+        assert_eq!(status, 1, "{name}: {words}");
+        let path = path.display();
+        let (what, rest) = words.split_once('\n').unwrap();
+        assert!(what.starts_with("rehome: cannot read ") && what.ends_with(&format!("`{path}`")), "{words}");
+        assert_eq!(
+            rest,
+            format!(
+                "  caused by: it is a named pipe, not a regular file\n  hint: git keeps a regular file at `{path}`: put \
+                 it back, or remove what is there; git waits for ever on a pipe\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn what_is_no_file_of_git_is_named_for_what_it_is() {
+    let world = World::new();
+    let repo = world.repo();
+    let path = repo.join(".git/info/exclude");
+    let _ = fs::remove_file(&path);
+    std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+    let (status, words) = world.refusal(&[repo.to_str().unwrap()]);
+    assert_eq!(status, 1);
+    assert!(words.contains("exclude` is a link, and none is followed inside a repository"), "{words}");
+    fs::remove_file(&path).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Socket, mode, 0).unwrap();
+    let (_, words) = world.refusal(&[repo.to_str().unwrap()]);
+    assert!(words.contains("hint: git keeps a regular file at"), "{words}");
+}
+
 #[test]
 fn a_wrong_command_line_exits_with_two() {
     let world = World::new();

@@ -6,11 +6,13 @@
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, CWD, OFlags, Stat};
+
+use crate::error::NotAFile;
 
 /// What was asked of the mount so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -159,14 +161,14 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// Those of `open(2)` and `read(2)`; [`io::ErrorKind::InvalidInput`] when it is no regular file.
+    /// Those of `open(2)` and `read(2)`; those made of [`NotAFile`] when it is no regular file.
     pub fn read_head(&self, path: &Path, max_bytes: usize) -> io::Result<Head> {
         self.add_calls(1);
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+            return Err(not_a_file(&metadata).into());
         }
         self.read_from(file, &metadata, max_bytes)
     }
@@ -225,6 +227,17 @@ impl Access {
     }
 }
 
+fn not_a_file(metadata: &Metadata) -> NotAFile {
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        NotAFile::Directory
+    } else if kind.is_fifo() {
+        NotAFile::Pipe
+    } else {
+        NotAFile::Device
+    }
+}
+
 /// Returns whether an error means that there is nothing at the path.
 #[must_use]
 pub fn is_absent(error: &io::Error) -> bool {
@@ -280,6 +293,8 @@ mod tests {
         std::os::unix::fs::symlink("secret", dir.path().join("link")).unwrap();
         let access = Access::default();
         assert!(access.read(&dir.path().join("link"), 10).is_err());
-        assert!(access.read(dir.path(), 10).is_err());
+        assert_eq!(NotAFile::of(&access.read(dir.path(), 10).unwrap_err()), Some(NotAFile::Directory));
+        let device = access.read(Path::new("/dev/null"), 10).unwrap_err();
+        assert_eq!(NotAFile::of(&device), Some(NotAFile::Device));
     }
 }

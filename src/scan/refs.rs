@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bstr::{BStr, ByteSlice};
 
-use crate::error::Error;
+use crate::error::{Error, NotAFile};
 use crate::scan::access::Access;
 use crate::scan::discover::Location;
 
@@ -111,7 +111,7 @@ impl Store<'_> {
         let path = self.common_dir.join(relative);
         let loose = match self.access.read_if_present(&path, MAX_REF_BYTES) {
             // A directory in the ref's place (`refs/heads/a` beside `refs/heads/a/b`) means that it is not loose.
-            Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => None,
+            Err(error) if NotAFile::of(&error) == Some(NotAFile::Directory) => None,
             other => other.map_err(|source| Error::io("read", path, source))?,
         };
         if let Some(found) = loose.and_then(|text| object_name(text.trim())) {
