@@ -9,11 +9,12 @@ mod slow_mount;
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fixture::commit_all_of_old;
 use rehome::measure::{Method, Outcome, Request, Workload, measure};
-use rehome::progress::Silent;
+use rehome::progress::{Progress, Silent};
 use rehome::scan::access::Access;
 use rehome::scan::git;
 use rehome::scan::repo::scan;
@@ -48,6 +49,17 @@ impl Ground {
 
     /// Scans, lets `trouble` begin, and measures.
     fn measure(&self, budget: Duration, workloads: &[Workload], trouble: impl FnOnce(&SlowMount)) -> Outcome {
+        self.measure_watched(budget, workloads, trouble, &Silent)
+    }
+
+    /// As [`Self::measure`], with somebody who hears how far it is.
+    fn measure_watched(
+        &self,
+        budget: Duration,
+        workloads: &[Workload],
+        trouble: impl FnOnce(&SlowMount),
+        progress: &dyn Progress,
+    ) -> Outcome {
         let profile = scan(self.mount.path(), &Access::default()).unwrap();
         let git = git::find();
         trouble(&self.mount);
@@ -61,8 +73,30 @@ impl Ground {
             git: git.as_ref(),
             probe_program: Some(Path::new(env!("CARGO_BIN_EXE_rehome"))),
         };
-        measure(&request, &Silent, &Interrupt::default()).unwrap()
+        measure(&request, progress, &Interrupt::default()).unwrap()
     }
+}
+
+/// Does something to the mount when a phase has finished so many rounds.
+struct After<'a> {
+    phase: &'a str,
+    rounds: u64,
+    is_phase: AtomicBool,
+    act: &'a (dyn Fn() + Sync),
+}
+
+impl Progress for After<'_> {
+    fn begin(&self, phase: &str, _total: Option<u64>) {
+        self.is_phase.store(phase == self.phase, Ordering::Relaxed);
+    }
+
+    fn advance(&self, done: u64) {
+        if self.is_phase.load(Ordering::Relaxed) && done == self.rounds {
+            (self.act)();
+        }
+    }
+
+    fn end(&self) {}
 }
 
 #[test]
@@ -160,4 +194,51 @@ fn a_status_that_does_not_fit_is_predicted_and_says_from_how_long_a_sample() {
     // Every call waits 10 ms and there are some 1,800 of them.
     assert!(status.in_place.median > 10.0, "{status:?}");
     assert!(status.speedup.is_some() && status.in_copy.as_ref().unwrap().method == Method::Run, "{status:?}");
+}
+
+/// The file that lies, and the size that it then has.
+const LIAR: (&str, u64) = ("d2/e2/file002", 4_000);
+
+#[test]
+fn a_mount_that_begins_to_lie_between_two_rounds_loses_the_ratio_of_that_workload_alone() {
+    if !available("a_mount_that_begins_to_lie_between_two_rounds_loses_the_ratio_of_that_workload_alone") {
+        return;
+    }
+    let liar = Path::new(LIAR.0);
+    // In the order in which they are measured.
+    let phases = [("git status", "git_status"), ("stat", "stat"), ("walk", "walk")];
+    for (at, (phase, workload)) in phases.iter().enumerate() {
+        for rounds in [1, 2] {
+            let ground = Ground::new();
+            let act = || ground.mount.lie_about_size(liar, LIAR.1);
+            let after = After { phase, rounds, is_phase: AtomicBool::new(false), act: &act };
+            let outcome = ground.measure_watched(Duration::from_secs(60), ALL, |_| {}, &after);
+            let what = format!("{phase}, round {rounds}: {:#?}", outcome.measurements);
+            assert!(outcome.complete, "{what}");
+            let measured = outcome.measurements.iter().find(|one| one.workload == *workload).unwrap();
+            assert!(measured.speedup.is_none() && measured.saved_s.is_none() && !measured.same_work, "{what}");
+            assert!(measured.note.as_ref().unwrap().contains(LIAR.0), "{what}");
+            for (_, earlier) in &phases[..at] {
+                let measured = outcome.measurements.iter().find(|one| one.workload == *earlier).unwrap();
+                assert!(measured.same_work && measured.speedup.is_some(), "{what}");
+            }
+        }
+    }
+}
+
+/// What was wrong at first and is right later is no better.
+#[test]
+fn a_mount_that_ends_its_lie_between_two_rounds_has_no_ratio_either() {
+    if !available("a_mount_that_ends_its_lie_between_two_rounds_has_no_ratio_either") {
+        return;
+    }
+    for (phase, workload) in [("git status", "git_status"), ("walk", "walk")] {
+        let ground = Ground::new();
+        let act = || ground.mount.tell_the_truth(Path::new(LIAR.0));
+        let after = After { phase, rounds: 1, is_phase: AtomicBool::new(false), act: &act };
+        let lie = |mount: &SlowMount| mount.lie_about_size(Path::new(LIAR.0), LIAR.1);
+        let outcome = ground.measure_watched(Duration::from_secs(60), ALL, lie, &after);
+        let measured = outcome.measurements.iter().find(|one| one.workload == workload).unwrap();
+        assert!(measured.speedup.is_none() && !measured.same_work, "{phase}: {measured:#?}");
+    }
 }

@@ -230,7 +230,7 @@ impl Session<'_> {
         match self.in_place(place, mode, self.git_limit())? {
             Status::Done { seconds, output } => {
                 sides.place.push(seconds);
-                sides.is_same &= output == expected;
+                sides.compare_output(expected, &output, "in place than before");
                 Ok(true)
             }
             Status::TimedOut(seconds) => {
@@ -259,7 +259,7 @@ impl Session<'_> {
         match self.in_copy(git, mode)? {
             Status::Done { seconds, output } => {
                 sides.copy.push(copy.scaled(seconds));
-                sides.compare_output(expected, &output);
+                sides.compare_output(expected, &output, "in the copy");
                 Ok(true)
             }
             Status::TimedOut(_) => Ok(false),

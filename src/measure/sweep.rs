@@ -126,18 +126,27 @@ fn is_as_recorded(stat: &Stat, kind: Kind, size: Option<u32>) -> bool {
 
 /// Does in each listed directory what `du -s` or a file watcher does: open, read to the end, stat every tracked entry.
 ///
-/// Entries that are not tracked are listed and left alone, so that both sides do the same work.
+/// Entries that are not tracked are listed and left alone, so that both sides do the same work; kind and size of the others
+/// are compared with the index as in [`stat_pass`].
 #[must_use]
-pub fn walk_pass(worktree: BorrowedFd, index: &RawIndex, files: &Files, list: &[u32], stop: Stop) -> Pass {
+pub fn walk_pass(
+    worktree: BorrowedFd,
+    index: &RawIndex,
+    expected: &[u32],
+    files: &Files,
+    list: &[u32],
+    stop: Stop,
+) -> Pass {
     let mut pass = Pass::default();
     let mut buffer = vec![const { MaybeUninit::uninit() }; DIRECTORY_BUFFER];
     let started = Instant::now();
+    let walk = Walk { worktree, index, expected, files };
     for dir in list {
         if stop.is_now() {
             pass.is_cut = true;
             break;
         }
-        if let Err(error) = walk_one(worktree, index, files, *dir as usize, &mut buffer, &mut pass) {
+        if let Err(error) = walk.one(*dir as usize, &mut buffer, &mut pass) {
             pass.failed.push((*dir, error.raw_os_error().unwrap_or(0)));
         }
     }
@@ -145,31 +154,38 @@ pub fn walk_pass(worktree: BorrowedFd, index: &RawIndex, files: &Files, list: &[
     pass
 }
 
-fn walk_one(
-    worktree: BorrowedFd,
-    index: &RawIndex,
-    files: &Files,
-    dir: usize,
-    buffer: &mut [MaybeUninit<u8>],
-    pass: &mut Pass,
-) -> io::Result<()> {
-    let path = files.path(index, dir);
-    let open = openat(worktree, c_path(path)?.as_c_str(), DIRECTORY, Mode::empty())?;
-    pass.done += 1;
-    let mut listing = RawDir::new(&open, buffer);
-    while let Some(entry) = listing.next() {
-        entry?;
-    }
-    let skip = if path.is_empty() { 0 } else { path.len() + 1 };
-    for number in files.directly_in(dir) {
-        let Some(entry) = index.entries.get(*number as usize) else { continue };
-        let name = c_path(&index.name(entry)[skip..])?;
+struct Walk<'a> {
+    worktree: BorrowedFd<'a>,
+    index: &'a RawIndex,
+    expected: &'a [u32],
+    files: &'a Files,
+}
+
+impl Walk<'_> {
+    fn one(&self, dir: usize, buffer: &mut [MaybeUninit<u8>], pass: &mut Pass) -> io::Result<()> {
+        let path = self.files.path(self.index, dir);
+        let open = openat(self.worktree, c_path(path)?.as_c_str(), DIRECTORY, Mode::empty())?;
         pass.done += 1;
-        if let Err(error) = statat(&open, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW) {
-            pass.failed.push((*number, error.raw_os_error()));
+        let mut listing = RawDir::new(&open, buffer);
+        while let Some(entry) = listing.next() {
+            entry?;
         }
+        let skip = if path.is_empty() { 0 } else { path.len() + 1 };
+        for number in self.files.directly_in(dir) {
+            let Some(entry) = self.index.entries.get(*number as usize) else { continue };
+            let name = c_path(&self.index.name(entry)[skip..])?;
+            pass.done += 1;
+            match statat(&open, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => {
+                    if !is_as_recorded(&stat, entry.kind(), self.expected.get(*number as usize).copied()) {
+                        pass.odd.push(*number);
+                    }
+                }
+                Err(error) => pass.failed.push((*number, error.raw_os_error())),
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Flags for opening a directory, those of glibc's `opendir`.

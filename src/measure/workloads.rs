@@ -9,6 +9,7 @@ use crate::measure::copy_side::CopySide;
 use crate::measure::porcelain;
 use crate::measure::probe::server::{choose, choose_dirs, latency, sizes};
 use crate::measure::probe::{Answer, Ask};
+use crate::measure::raw_index::RawIndex;
 use crate::measure::session::{Halt, Session};
 use crate::measure::stats::{Estimate, estimate, speedup};
 use crate::measure::status::MOST_ROUNDS;
@@ -64,18 +65,30 @@ impl Sides {
         }
     }
 
-    /// Compares git's output on both sides and notes the first difference.
-    pub(crate) fn compare_output(&mut self, place: &[u8], copy: &[u8]) {
-        if place == copy {
+    /// Compares git's output with the first one in place and notes the first difference; `when` ends the sentence.
+    pub(crate) fn compare_output(&mut self, first: &[u8], output: &[u8], when: &str) {
+        if first == output {
             return;
         }
         self.is_same = false;
-        let (here, there) = (porcelain::parse(place), porcelain::parse(copy));
+        let (here, there) = (porcelain::parse(first), porcelain::parse(output));
         let differing = here.iter().find(|c| !there.contains(c)).or_else(|| there.iter().find(|c| !here.contains(c)));
-        let path = differing.map_or_else(String::new, |change| {
-            format!(", first at `{}`", crate::error::printable_text(&String::from_utf8_lossy(change.path)))
-        });
-        self.note(format!("`git status` gave another answer in the copy{path}"));
+        let path = differing.map_or_else(String::new, |change| format!(", first at `{}`", shown(change.path)));
+        self.note(format!("`git status` gave another answer {when}{path}"));
+    }
+
+    /// Compares a round in place with what the rounds before it found, and notes what is otherwise now.
+    fn compare_rounds(&mut self, index: &RawIndex, first: &Pass, later: &Pass) {
+        let comes = later.odd.iter().find(|number| !first.odd.contains(number));
+        let goes = first.odd.iter().find(|number| !later.odd.contains(number));
+        if let Some(entry) = comes.or(goes).and_then(|number| index.entries.get(*number as usize)) {
+            self.is_same = false;
+            self.note(format!("`{}` was not the same in every round", shown(index.name(entry))));
+        }
+        if first.failed != later.failed {
+            self.is_same = false;
+            self.note("the mount reported errors in some rounds and not in others".to_owned());
+        }
     }
 
     fn say_what_failed(&mut self) {
@@ -110,6 +123,10 @@ impl Sides {
             note: (!self.notes.is_empty()).then(|| self.notes.join("; ")),
         })
     }
+}
+
+fn shown(name: &[u8]) -> String {
+    crate::error::printable_text(&String::from_utf8_lossy(name))
 }
 
 /// Says that a measurement's figures were computed from a part.
@@ -200,7 +217,9 @@ impl Session<'_> {
             if pass.is_cut {
                 break;
             }
-            sides.is_same &= pass.odd.is_empty() && pass.failed.is_empty() && pass.done == list.len() as u64;
+            sides.is_same &= pass.done == list.len() as u64;
+            // What was odd in the warm-up is left out of every round.
+            sides.compare_rounds(&self.raw, &Pass::default(), &pass);
             sides.place.push(pass.per_operation_s());
             sides.place_latency = latency.or(sides.place_latency);
             if let Some((copy, sizes)) = &copied {
@@ -273,9 +292,8 @@ impl Session<'_> {
         if is_part {
             sides.note(format!("from {} of {} directories, spread over all", list.len(), self.files.dirs.len()));
         }
-        if let Some(copy) = copy {
-            drop(self.copy_walk(copy, &list));
-        }
+        let copied = copy.map(|copy| (copy, sizes(&self.raw, &copy.skeleton.index)));
+        let copy_warm_up = copied.as_ref().map(|(copy, sizes)| self.copy_walk(copy, sizes, &list));
         let mut longest = Duration::ZERO;
         for round in 0..self.request.rounds.unwrap_or(MOST_ROUNDS) {
             if round > 0 && Instant::now() + longest > limit {
@@ -286,11 +304,14 @@ impl Session<'_> {
             if pass.is_cut {
                 break;
             }
+            // Files that the user changed are odd in every round, and cost what others do.
+            sides.compare_rounds(&self.raw, &warm_up, &pass);
             sides.place.push(pass.elapsed_s * factor);
-            if let Some(copy) = copy {
-                let copy_pass = self.copy_walk(copy, &list);
+            if let (Some((copy, sizes)), Some(copy_warm_up)) = (&copied, &copy_warm_up) {
+                let copy_pass = self.copy_walk(copy, sizes, &list);
                 // Files that were deleted in place fail there; the copy has to miss the same ones.
                 sides.is_same &= copy_pass.done == pass.done && copy_pass.failed == pass.failed;
+                sides.is_same &= copy_pass.odd == copy_warm_up.odd;
                 sides.copy.push(copy_pass.elapsed_s * factor);
             }
             longest = longest.max(started.elapsed());
@@ -305,8 +326,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn copy_walk(&self, copy: &CopySide, list: &[u32]) -> Pass {
+    fn copy_walk(&self, copy: &CopySide, sizes: &[u32], list: &[u32]) -> Pass {
         let stop = Stop { at: self.deadline, flag: self.interrupt };
-        walk_pass(copy.fd.as_fd(), &self.raw, &self.files, list, stop)
+        walk_pass(copy.fd.as_fd(), &self.raw, sizes, &self.files, list, stop)
     }
 }

@@ -134,7 +134,14 @@ impl State {
             }
             Ask::Walk { count, limit_s } => {
                 let list = choose_dirs(&self.files, count as usize);
-                let pass = walk_pass(self.worktree.as_fd(), &self.index, &self.files, &list, self.stop_after(limit_s));
+                let pass = walk_pass(
+                    self.worktree.as_fd(),
+                    &self.index,
+                    &self.sizes,
+                    &self.files,
+                    &list,
+                    self.stop_after(limit_s),
+                );
                 Answer::Passed { pass, latency: None }
             }
             Ask::Copy { paths, into, limit_s } => {
