@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT};
+use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -45,6 +45,8 @@ pub(super) struct Engine<'a> {
     /// Every regular file in the copy, as it was when it was copied.
     pub(super) copied: Mutex<HashMap<PathBuf, Copied>>,
     pub(super) unreadable: Mutex<Vec<Unreadable>>,
+    /// Pipes that the destination's filesystem does not hold.
+    pub(super) unmade: Mutex<Vec<PathBuf>>,
     pub(super) files_moved: AtomicU64,
     pub(super) bytes_moved: AtomicU64,
 }
@@ -151,7 +153,14 @@ impl Engine<'_> {
         let made = match (entry.stat.kind, &entry.target) {
             (Kind::File, _) => return self.file(pair, name, entry, queue),
             (Kind::Symlink, Some(target)) => self.symlink(&pair.to, name, target, &entry.stat),
-            (Kind::Fifo, _) => pipe(&pair.to, name, &entry.stat),
+            (Kind::Fifo, _) => match pipe(&pair.to, name, &entry.stat) {
+                // A filesystem that does not even know links may give any error.
+                Err(error) if is_unknown_there(&error) || !(self.new_side.symlinks || fsys::is_full(&error)) => {
+                    lock(&self.unmade).push(entry.path.clone());
+                    Ok(())
+                }
+                other => other,
+            },
             // Sockets and devices belong to a running program or a system; the plan names them.
             _ => Ok(()),
         };
@@ -235,9 +244,12 @@ impl Engine<'_> {
         let tree = &self.partial.tree_fd;
         let linked = replace_path(&self.partial.tree, &name.path).and_then(|()| {
             match rustix::fs::linkat(tree, &primary.path, tree, &name.path, AtFlags::empty()) {
+                Ok(()) => Ok(()),
                 // A filesystem without hard links gets a second file with the same content.
-                Err(Errno::PERM | Errno::NOTSUP | Errno::MLINK) => self.second_copy(primary, name),
-                other => Ok(other?),
+                Err(error) if error == Errno::MLINK || is_unknown_there(&error.into()) => {
+                    self.second_copy(primary, name)
+                }
+                Err(error) => Err(error.into()),
             }
         });
         match linked {
@@ -309,7 +321,30 @@ impl Engine<'_> {
                 ),
             );
         }
+        if is_unfit_name(&source, &path) {
+            return Error::refused(
+                format!("cannot write `{}`: {source}", crate::error::printable(&path)),
+                "the filesystem there may not hold such a name: rename the file in the source; with `--to-windows \
+                 --dry-run` every name is listed that filesystems of Windows do not hold",
+            );
+        }
         Error::io("write", path, source)
+    }
+}
+
+/// Returns whether an error says that a filesystem does not know this kind of file at all.
+fn is_unknown_there(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::PERM | Errno::NOTSUP | Errno::NOSYS))
+}
+
+/// Returns whether an error is one that filesystems give for a name that they cannot hold.
+fn is_unfit_name(error: &io::Error, path: &Path) -> bool {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::INVAL | Errno::ILSEQ | Errno::NAMETOOLONG) => true,
+        // Some cannot even look for such a name.
+        Some(Errno::NOENT) => path.parent().is_some_and(Path::is_dir),
+        _ => false,
     }
 }
 
@@ -318,10 +353,13 @@ thread_local! {
     static BUFFER: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
+/// Returns the times of a copy: its content is as old as it was, and it was last used now.
+///
+/// Both are given, because many FUSE filesystems (those of libfuse 2) take no notice when one is left out.
 pub(super) fn times(stat: &FileStat) -> Timestamps {
     #[expect(clippy::useless_conversion, reason = "the field's width depends on the architecture")]
     let at = |time: (i64, i64)| Timespec { tv_sec: time.0, tv_nsec: time.1.try_into().unwrap_or(0) };
-    Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification: at(stat.mtime) }
+    Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW }, last_modification: at(stat.mtime) }
 }
 
 /// Creates a file for writing; what an earlier run left under the name goes first.

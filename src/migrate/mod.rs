@@ -129,7 +129,7 @@ pub fn prepare<'a>(
         repairs: expected_repairs(profile, modes_are_real),
         notes: notes(&inventory).into_iter().chain(request.notes.iter().cloned()).collect(),
     };
-    let owners_are_real = from.class == crate::facts::FilesystemClass::LocalNative;
+    let owners_are_real = place::is_native(from.class);
     Ok(Prepared {
         plan,
         profile,
@@ -151,14 +151,14 @@ fn count(inventory: &Inventory, kind: Kind) -> u64 {
 
 fn target_place(request: &Request, ground: &Path) -> Result<Place, Error> {
     match &request.target {
-        Some(target) => Ok(Place { fstype: target.site.fstype.clone(), class: target.site.class }),
+        Some(target) => Ok(Place::known(&target.site.fstype, target.site.class)),
         None => place::of(ground).map_err(|source| Error::io("ask for the filesystem of", ground, source)),
     }
 }
 
 fn source_place(profile: &RepoProfile, request: &Request) -> Result<Place, Error> {
     match &request.site {
-        Some(site) => Ok(Place { fstype: site.fstype.clone(), class: site.class }),
+        Some(site) => Ok(Place::known(&site.fstype, site.class)),
         None => place::of(&profile.worktree)
             .map_err(|source| Error::io("ask for the filesystem of", &profile.worktree, source)),
     }

@@ -21,10 +21,23 @@ pub(super) struct BadName {
     pub(super) why: String,
 }
 
+/// Returns every two paths that differ by case alone.
+pub(super) fn case_collisions(inventory: &Inventory) -> Vec<(&Path, &Path)> {
+    let mut folded: HashMap<String, &Path> = HashMap::new();
+    let paths = inventory.entries.iter().map(|entry| entry.path.as_path());
+    paths
+        .filter_map(|path| {
+            let other = folded.insert(path.to_str()?.to_lowercase(), path)?;
+            Some((other, path))
+        })
+        .collect()
+}
+
 /// Returns every path of the inventory that Windows cannot hold below `destination_units` UTF-16 units of path.
 pub(super) fn bad_names(inventory: &Inventory, destination_units: usize) -> Vec<BadName> {
     let mut bad = Vec::new();
-    let mut folded: HashMap<String, &Path> = HashMap::new();
+    let collisions: HashMap<&Path, &Path> =
+        case_collisions(inventory).into_iter().map(|(other, path)| (path, other)).collect();
     for entry in &inventory.entries {
         let path = entry.path.as_path();
         let mut report = |why: String| bad.push(BadName { path: path.to_path_buf(), why });
@@ -38,7 +51,7 @@ pub(super) fn bad_names(inventory: &Inventory, destination_units: usize) -> Vec<
         if units > MAX_PATH_UNITS {
             report(format!("the path would have {units} characters, more than {MAX_PATH_UNITS}"));
         }
-        if let Some(other) = folded.insert(text.to_lowercase(), path) {
+        if let Some(other) = collisions.get(path) {
             report(format!("differs from `{}` by case alone", crate::error::printable(other)));
         }
     }

@@ -6,9 +6,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
+use tempfile::TempDir;
 
 use crate::error::{Error, printable};
 use crate::lock::FileLock;
@@ -21,15 +23,25 @@ pub(super) struct Partial {
     pub(super) path: PathBuf,
     /// What becomes DEST.
     pub(super) tree: PathBuf,
-    /// For private git dirs; nothing in it outlives the move.
+    /// For what is made beside the copy and renamed into it; nothing in it outlives the move.
     pub(super) work: PathBuf,
+    /// For private git dirs: `work`, unless the filesystem there has no links.
+    pub(super) git_dirs: PathBuf,
+    elsewhere: Option<TempDir>,
     pub(super) tree_fd: OwnedFd,
     parent_fd: OwnedFd,
     destination: PathBuf,
     /// An empty directory that is at DEST already and may be replaced.
     may_replace_empty: bool,
-    _lock: FileLock,
+    lock: FileLock,
 }
+
+/// Name of the file in the partial directory by whose lock a run has it for itself.
+const LOCK: &str = "lock";
+/// How often it is tried to remove the partial directory while what was in it is still being closed.
+const REMOVE_ATTEMPTS: u32 = 50;
+/// Pause between two of those attempts: all of them together take half a second.
+const REMOVE_PAUSE: Duration = Duration::from_millis(10);
 
 /// Returns where the copy for `destination` grows.
 #[must_use]
@@ -63,7 +75,21 @@ impl Partial {
         let parent_fd = fsys::open_root(parent).map_err(|source| Error::io("open", parent, source))?;
         let may_replace_empty = destination.symlink_metadata().is_ok();
         let destination = destination.to_path_buf();
-        Ok(Self { path, tree, work, tree_fd, parent_fd, destination, may_replace_empty, _lock: lock })
+        let (git_dirs, elsewhere) = (work.clone(), None);
+        Ok(Self { path, tree, work, git_dirs, elsewhere, tree_fd, parent_fd, destination, may_replace_empty, lock })
+    }
+
+    /// Puts private git dirs, which are made of links, into the directory for temporary files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when nothing can be made there.
+    pub(super) fn keep_git_dirs_elsewhere(&mut self) -> Result<(), Error> {
+        let made = TempDir::with_prefix("rehome-move-");
+        let made = made.map_err(|source| Error::io("create a directory in", std::env::temp_dir(), source))?;
+        made.path().clone_into(&mut self.git_dirs);
+        self.elsewhere = Some(made);
+        Ok(())
     }
 
     /// Returns where the journal is.
@@ -115,10 +141,25 @@ impl Partial {
         rustix::fs::fsync(&self.parent_fd).map_err(|source| Error::io("write out", &self.destination, source.into()))
     }
 
-    /// Removes the partial directory after the copy got its name.
-    pub(super) fn remove(&self) {
+    /// Removes the partial directory after the copy got its name, or before anything was copied.
+    pub(super) fn remove(self) {
+        let Self { path, lock, tree_fd, parent_fd, .. } = self;
+        drop((tree_fd, parent_fd));
         // What stays would be our own small files in a hidden directory; the copy itself is complete.
-        let _ = std::fs::remove_dir_all(&self.path);
+        for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+            if entry.file_name() != LOCK {
+                let _ = remove_any(&entry.path());
+            }
+        }
+        // FUSE and NFS keep a file that is deleted while it is open under another name, and close it a little later.
+        drop(lock);
+        let _ = std::fs::remove_file(path.join(LOCK));
+        for _ in 0..REMOVE_ATTEMPTS {
+            match std::fs::remove_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => std::thread::sleep(REMOVE_PAUSE),
+                _ => return,
+            }
+        }
     }
 }
 
@@ -140,7 +181,7 @@ fn make_private(path: &Path) -> Result<(), Error> {
 }
 
 fn lock(path: &Path) -> Result<FileLock, Error> {
-    let name = path.join("lock");
+    let name = path.join(LOCK);
     let file = OpenOptions::new()
         .write(true)
         .create(true)
@@ -171,7 +212,8 @@ pub(super) fn remove_any(path: &Path) -> io::Result<()> {
     if !path.symlink_metadata()?.is_dir() {
         return std::fs::remove_file(path);
     }
-    rustix::fs::chmod(path, rustix::fs::Mode::RWXU)?;
+    // A filesystem without modes may refuse; where it mattered, removing fails and says so.
+    let _ = rustix::fs::chmod(path, rustix::fs::Mode::RWXU);
     remove_contents(path)?;
     std::fs::remove_dir(path)
 }

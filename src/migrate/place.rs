@@ -38,6 +38,23 @@ const MAGIC: &[(u32, &str, FilesystemClass)] = &[
     (0x5846_5342, "xfs", FilesystemClass::LocalNative),
 ];
 
+/// Formats of Windows' own disks, whoever mounts them: without executable bits and owners, and one name in any case.
+const WINDOWS_FORMATS: &[&str] = &["ntfs", "ntfs3", "vfat", "msdos", "exfat"];
+
+impl Place {
+    /// Returns the place that the mount table told, by what its format means for a move.
+    pub(super) fn known(fstype: &str, class: FilesystemClass) -> Self {
+        let is_windows = WINDOWS_FORMATS.contains(&fstype);
+        let class = if is_windows { FilesystemClass::WindowsDrive } else { class };
+        Self { fstype: fstype.to_owned(), class }
+    }
+}
+
+/// Returns whether modes and owners of files are kept there as they are set.
+pub(super) fn is_native(class: FilesystemClass) -> bool {
+    matches!(class, FilesystemClass::LocalNative | FilesystemClass::Memory | FilesystemClass::Overlay)
+}
+
 /// Asks the kernel for the filesystem that an existing path is on.
 pub(super) fn of(path: &Path) -> io::Result<Place> {
     let magic = rustix::fs::statfs(path)?.f_type;
@@ -85,16 +102,23 @@ pub(super) fn modes_are_real(inventory: &Inventory, class: FilesystemClass, file
     if file_mode == Some(false) {
         return false;
     }
-    let is_native = matches!(class, FilesystemClass::LocalNative | FilesystemClass::Memory | FilesystemClass::Overlay);
     let mut modes = inventory.entries.iter().filter(|entry| entry.stat.kind == Kind::File).map(|entry| entry.stat.mode);
     let first = modes.next().unwrap_or_default();
     let are_all_executable = first & 0o111 == 0o111 && modes.all(|mode| mode == first);
-    is_native || !are_all_executable
+    is_native(class) || !are_all_executable
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_in_a_format_of_windows_counts_as_a_windows_drive() {
+        assert_eq!(Place::known("vfat", FilesystemClass::LocalNative).class, FilesystemClass::WindowsDrive);
+        assert_eq!(Place::known("ntfs3", FilesystemClass::LocalNative).class, FilesystemClass::WindowsDrive);
+        assert_eq!(Place::known("xfs", FilesystemClass::LocalNative).class, FilesystemClass::LocalNative);
+        assert_eq!(Place::known("fuseblk", FilesystemClass::Fuse).class, FilesystemClass::Fuse);
+    }
 
     #[test]
     fn the_filesystem_of_the_tests_holds_what_its_name_promises() {

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, printable};
 use crate::facts::FilesystemClass;
 use crate::migrate::MAX_NAMED;
+use crate::migrate::fsys::Kind;
+use crate::migrate::git::Abilities;
 use crate::migrate::inventory::Inventory;
-use crate::migrate::names::bad_names;
+use crate::migrate::names::{bad_names, case_collisions};
 use crate::migrate::place::Place;
 use crate::migrate::plan::{Blocker, Request};
 use crate::migrate::select::Selection;
@@ -176,6 +178,7 @@ pub(super) fn content(
         ));
     }
     found.extend(locks(selection, inventory));
+    found.extend(pipes(selection, inventory));
     found.extend(stray(selection, inventory));
     found.extend(space(inventory, free_bytes));
     if let Some(error) = crate::migrate::inventory::unreadable_error(&inventory.unreadable) {
@@ -200,6 +203,29 @@ fn locks(selection: &Selection<'_>, inventory: &Inventory) -> Option<Blocker> {
             "lock",
             format!("git holds {}", named(&locks)),
             "wait until the git command that runs there has ended; if none runs, one was killed: remove the file",
+        )
+    })
+}
+
+/// Git waits for ever on a pipe in the place of a file that it reads, in the copy as in the source.
+fn pipes(selection: &Selection<'_>, inventory: &Inventory) -> Option<Blocker> {
+    const READ_IN_WORKTREE: &[&str] = &[".git", ".gitattributes", ".gitignore", ".gitmodules"];
+    let is_read = |path: &Path| {
+        selection.is_git_data(path)
+            || path.components().any(|part| part.as_os_str() == ".git")
+            || path.file_name().is_some_and(|name| READ_IN_WORKTREE.iter().any(|read| name == *read))
+    };
+    let pipes: Vec<&Path> = inventory
+        .entries
+        .iter()
+        .filter(|entry| entry.stat.kind == Kind::Fifo && is_read(&entry.path))
+        .map(|entry| entry.path.as_path())
+        .collect();
+    (!pipes.is_empty()).then(|| {
+        Blocker::new(
+            "pipes",
+            format!("git would wait for ever on a named pipe in the place of a file: {}", named(&pipes)),
+            "remove it, or put the file back that belongs there",
         )
     })
 }
@@ -232,6 +258,32 @@ fn space(inventory: &Inventory, free_bytes: u64) -> Option<Blocker> {
             format!("the copy needs {needed} bytes and {free_bytes} are free"),
             "make room, leave more out (without `--all`), or name a destination on another disk; in WSL 2 the drive that \
              holds the disk image counts too",
+        )
+    })
+}
+
+/// Checks what was found against what the destination's filesystem turned out to hold.
+pub(super) fn not_held(selection: &Selection<'_>, inventory: &Inventory, can: Abilities) -> Option<Blocker> {
+    if can.ignores_case {
+        let pairs = case_collisions(inventory);
+        let names: Vec<&Path> = pairs.iter().flat_map(|(one, other)| [*one, *other]).collect();
+        if !names.is_empty() {
+            return Some(Blocker::new(
+                "case-collisions",
+                format!("names that differ by case alone are one name at the destination: {}", named(&names)),
+                "rename one of each (`git mv` and commit), or name a destination on a disk of this system",
+            ));
+        }
+    }
+    let is_link = |entry: &&crate::migrate::inventory::Entry| {
+        entry.stat.kind == Kind::Symlink && selection.is_git_data(&entry.path)
+    };
+    let links: Vec<&Path> = inventory.entries.iter().filter(is_link).map(|entry| entry.path.as_path()).collect();
+    (!can.symlinks && !links.is_empty()).then(|| {
+        Blocker::new(
+            "links-in-git-dir",
+            format!("the destination's filesystem holds no links, and the git dir is made of some: {}", named(&links)),
+            "make a clone of its own there (`git clone`), or name a destination on a disk of this system",
         )
     })
 }

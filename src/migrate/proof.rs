@@ -163,7 +163,7 @@ impl Proof<'_> {
             symlinks: own("core.symlinks") != Some(false),
             ignores_case: own("core.ignoreCase") == Some(true),
         };
-        Git::private(&self.prepared.request.git, &self.partial.work.join(name), origin, can)
+        Git::private(&self.prepared.request.git, &self.partial.git_dirs.join(name), origin, can)
     }
 
     fn result(&self, repairs: Vec<crate::migrate::Repair>, notes: Vec<String>) -> Moved {

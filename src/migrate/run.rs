@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::migrate::attributes::Attributes;
 use crate::migrate::copy::{Engine, lock};
 use crate::migrate::fsys::{self, Kind};
-use crate::migrate::git::{Git, Origin};
+use crate::migrate::git::{Abilities, Git, Origin};
 use crate::migrate::inventory::{Entry, Inventory, Look, unreadable_error, walk};
 use crate::migrate::journal::{Copied, Journal};
 use crate::migrate::partial::{self, Partial, remove_any};
@@ -19,7 +19,7 @@ use crate::migrate::pool::Tuner;
 use crate::migrate::proof::Proof;
 use crate::migrate::status::arguments;
 use crate::migrate::verify::{difference, named, read_back, with_parents};
-use crate::migrate::{Prepared, place};
+use crate::migrate::{Prepared, place, preflight};
 use crate::progress::Progress;
 use crate::signals::Interrupt;
 
@@ -54,11 +54,20 @@ pub fn execute(prepared: Prepared<'_>, cancel: &Interrupt, progress: &dyn Progre
         return Err(Error::refused(blocker.say.clone(), blocker.fix.clone()));
     }
     let mut prepared = prepared;
-    let partial = Partial::open(&prepared.destination)?;
+    let mut partial = Partial::open(&prepared.destination)?;
+    let new_side = new_side(&partial, prepared.plan.to_windows)?;
+    if let Some(blocker) = preflight::not_held(&prepared.selection, &prepared.inventory, new_side) {
+        if !prepared.plan.continues {
+            partial.remove();
+        }
+        return Err(Error::refused(blocker.say, blocker.fix));
+    }
+    if !new_side.symlinks {
+        partial.keep_git_dirs_elsewhere()?;
+    }
     let path = partial.journal();
     let (journal, known, is_continued) =
         Journal::open(&path, &prepared.source.path).map_err(|source| Error::io("open", path, source))?;
-    let new_side = place::abilities(&partial.work)?;
     let mut inventory = std::mem::take(&mut prepared.inventory);
     let known = if is_continued { sweep(&partial, &inventory, known)? } else { HashMap::new() };
     if !is_continued {
@@ -76,11 +85,13 @@ pub fn execute(prepared: Prepared<'_>, cancel: &Interrupt, progress: &dyn Progre
         new_side,
         copied: Mutex::new(known),
         unreadable: Mutex::new(Vec::new()),
+        unmade: Mutex::new(Vec::new()),
         files_moved: AtomicU64::new(0),
         bytes_moved: AtomicU64::new(0),
     };
     let read_back = settle(&prepared, &engine, &mut inventory)?;
     let (bytes, lost) = (engine.bytes_moved.load(Ordering::Relaxed), engine.attributes.lost());
+    let unmade = std::mem::take(&mut *lock(&engine.unmade));
     let copied_in = begun.elapsed();
     let proof = Proof { prepared: &prepared, partial: &partial, journal: &journal, new_side, progress, cancel };
     let mut moved = proof.run(&mut inventory, copied_in)?;
@@ -95,12 +106,27 @@ pub fn execute(prepared: Prepared<'_>, cancel: &Interrupt, progress: &dyn Progre
             .notes
             .push(format!("{lost} extended attributes could not be kept: the new filesystem does not take them"));
     }
+    if !unmade.is_empty() {
+        moved
+            .notes
+            .push(format!("the new filesystem holds no pipes, so these are not in the copy: {}", named(&unmade)));
+    }
     engine.finish_directories(&inventory.entries)?;
     moved.wall_s = begun.elapsed().as_secs_f64();
     publish(&prepared, &partial, &mut moved, cancel)?;
     moved.wall_s = begun.elapsed().as_secs_f64();
+    // It is open in the directory that goes away.
+    drop(journal);
     partial.remove();
     Ok(moved)
+}
+
+/// Finds out what the destination's filesystem can hold.
+fn new_side(partial: &Partial, to_windows: bool) -> Result<Abilities, Error> {
+    let mut can = place::abilities(&partial.work)?;
+    // Whatever the driver here does, Windows' own programs take names that differ by case alone for one.
+    can.ignores_case |= to_windows;
+    Ok(can)
 }
 
 /// Removes from an earlier run's copy what is not in the source any more; returns the files that need no new copy.
@@ -254,7 +280,7 @@ fn first_status(prepared: &Prepared<'_>, partial: &Partial) -> Option<f64> {
         stand_in: None,
     };
     let can = place::abilities(&partial.work).ok()?;
-    let git = Git::private(&prepared.request.git, &partial.work.join("git-new"), origin, can).ok()?;
+    let git = Git::private(&prepared.request.git, &partial.git_dirs.join("git-new"), origin, can).ok()?;
     let (took, output) = git.timed(&arguments(true), MAX_FIRST_STATUS).ok()??;
     output.status.success().then_some(took.as_secs_f64())
 }

@@ -16,6 +16,9 @@ use crate::migrate::transfer;
 /// Seconds by which a time may be rounded: FAT keeps every second one only.
 const COARSEST_MTIME_S: i64 = 2;
 
+/// 1980-01-01, the first day that FAT and exFAT know; an earlier time becomes this one.
+const FAT_EPOCH_S: i64 = 315_532_800;
+
 /// What the source holds and the copy does not yet, and the reverse.
 #[derive(Debug, Default)]
 pub(super) struct Difference {
@@ -89,9 +92,8 @@ fn is_as_copied(engine: &Engine<'_>, entry: &Entry, expected: &Copied) -> bool {
     }
     let Ok(file) = fsys::open_file(&engine.partial.tree_fd, entry.path.as_os_str()) else { return false };
     let Ok(stat) = fsys::stat_fd(&file) else { return false };
-    let is_like = stat.kind == Kind::File
-        && stat.size == expected.size
-        && (stat.mtime.0 - expected.mtime.0).abs() < COARSEST_MTIME_S;
+    let is_as_old = expected.mtime.0 < FAT_EPOCH_S || (stat.mtime.0 - expected.mtime.0).abs() < COARSEST_MTIME_S;
+    let is_like = stat.kind == Kind::File && stat.size == expected.size && is_as_old;
     let file = std::fs::File::from(file);
     is_like
         && BUFFER.with_borrow_mut(|buffer| transfer::read_back(&file, buffer)).ok()

@@ -35,11 +35,13 @@ fn without_a_terminal_it_neither_asks_nor_begins() {
 
 #[test]
 fn whatever_must_be_solved_first_is_named_with_what_to_do() {
-    let troubles: [Trouble; 8] = [
+    let troubles: [Trouble; 10] = [
         ("merge", |g| g.write("src/.git/MERGE_HEAD", "0"), "a merge is in progress", "git merge --abort"),
         ("rebase", |g| fs::create_dir(g.path("src/.git/rebase-merge")).unwrap(), "a rebase is", "git rebase --abort"),
         ("lock", |g| g.write("src/.git/index.lock", ""), "`.git/index.lock`", "remove the file"),
         ("ref lock", |g| g.write("src/.git/refs/heads/x.lock", ""), "x.lock", "remove the file"),
+        ("pipe", |g| pipe(&g.path("src/.git/logs/HEAD")), "named pipe", "put the file back"),
+        ("pipe of patterns", |g| pipe(&g.path("src/lib/.gitignore")), "`lib/.gitignore`", "put the file back"),
         ("stray", |g| g.write("src/.git/refs/heads/desktop.ini", "[x]"), "desktop.ini", "delete them"),
         ("not empty", |g| g.write("dest/a", "a"), "no empty directory", "nothing is ever overwritten"),
         ("a file", |g| g.write("dest", "a"), "no empty directory", "nothing is ever overwritten"),
@@ -60,6 +62,13 @@ fn whatever_must_be_solved_first_is_named_with_what_to_do() {
         assert_eq!(picture(&ground.source()), before);
         assert!(!partial(&ground.dest()).exists(), "{name}");
     }
+}
+
+/// Puts a named pipe in the place of whatever is there.
+fn pipe(path: &std::path::Path) {
+    let _ = fs::remove_file(path);
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //!
 //! Nothing of it is seen outside, and all of it goes away with the process that holds the namespace.
 
+#![allow(dead_code, reason = "each test uses its own part")]
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

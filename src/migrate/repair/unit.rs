@@ -60,7 +60,7 @@ pub(in crate::migrate) fn check_unit(
         config: &opened.config,
         stand_in: None,
     };
-    let dir = repairer.partial.work.join(format!("git-{number}"));
+    let dir = repairer.partial.git_dirs.join(format!("git-{number}"));
     let git = Git::private(repairer.git_program, &dir, origin, old)?;
     let raw = status(&git, repairer.with_untracked)?;
     let artefacts = find(repairer, unit, &git, &opened, &raw, entries)?;
