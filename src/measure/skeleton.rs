@@ -267,7 +267,12 @@ fn spread_directories(dir: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
     use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
 
     use super::*;
     use crate::measure::own_commit;
@@ -309,10 +314,8 @@ mod tests {
                 std::fs::remove_file(root.join(name)).unwrap();
             }
             let own = own_commit::make(&index, &part.index, part.built_entries).unwrap();
-            let path = std::env::var_os("PATH").unwrap();
-            let program = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|file| file.exists()).unwrap();
             let parts = Parts {
-                program: &program,
+                program: &git_program(),
                 worktree: &root,
                 settings: &settings,
                 info: &profile.info,
@@ -329,6 +332,99 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&answer.stdout), "", "version {version}");
             let listed = private.command(&["ls-files"]).output().unwrap();
             assert_eq!(String::from_utf8_lossy(&listed.stdout).lines().count(), BLOCK);
+        }
+    }
+
+    fn git_program() -> PathBuf {
+        let path = std::env::var_os("PATH").unwrap();
+        std::env::split_paths(&path).map(|dir| dir.join("git")).find(|file| file.exists()).unwrap()
+    }
+
+    /// What a tracked path is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Made {
+        Plain,
+        Executable,
+        Link,
+    }
+
+    /// Paths with what is there and how long it is; none leads through another one.
+    fn trees() -> impl Strategy<Value = BTreeMap<Vec<String>, (Made, usize)>> {
+        let name = "[a-c. '\"\\\\é\n-]{1,4}"
+            .prop_filter("no name of git's own", |name| !matches!(name.as_str(), "." | "..") && name.len() < 10);
+        let path = prop::collection::vec(name, 1..4);
+        let made = prop::sample::select(vec![Made::Plain, Made::Executable, Made::Link]);
+        let size = prop_oneof![Just(0_usize), 1_usize..5_000];
+        prop::collection::btree_map(path, (made, size), 1..20).prop_map(|mut tree| {
+            let paths: Vec<Vec<String>> = tree.keys().cloned().collect();
+            tree.retain(|path, _| !paths.iter().any(|other| other.len() > path.len() && other.starts_with(path)));
+            tree
+        })
+    }
+
+    fn write_tree(root: &Path, tree: &BTreeMap<Vec<String>, (Made, usize)>) {
+        for (path, (made, size)) in tree {
+            let full = path.iter().fold(root.to_owned(), |full, name| full.join(name));
+            std::fs::create_dir_all(full.parent().unwrap()).unwrap();
+            if *made == Made::Link {
+                std::os::unix::fs::symlink("x".repeat((*size).clamp(1, LONGEST_LINK)), &full).unwrap();
+                continue;
+            }
+            std::fs::write(&full, vec![b'x'; *size]).unwrap();
+            let mode = if *made == Made::Executable { 0o755 } else { 0o644 };
+            std::fs::set_permissions(&full, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+    }
+
+    proptest! {
+        // Each case runs git some ten times.
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn git_reads_out_of_the_skeletons_index_what_it_wrote_into_the_repositorys(
+            tree in trees(),
+            version in prop::sample::select(vec!["2", "4"]),
+        ) {
+            let (repository, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let here = repository.path();
+            git(here, &["init", "-q"]);
+            write_tree(here, &tree);
+            git(here, &["add", "-A"]);
+            git(here, &["update-index", "--index-version", version]);
+            git(here, &["commit", "-q", "-m", "all"]);
+            let profile = profile_of(here);
+            let settings = Settings::of(&profile);
+            let bytes = std::fs::read(here.join(".git/index")).unwrap();
+            let index = RawIndex::parse(&bytes, gix::hash::Kind::Sha1).unwrap();
+            let files = Files::of(&index).unwrap();
+            let interrupt = Interrupt::default();
+            let stop = Stop { at: Instant::now() + Duration::from_secs(60), flag: &interrupt };
+            let root = target.path().join("skeleton");
+            let mut skeleton = build(&root, &index, &bytes, &files, &settings, stop).unwrap();
+            prop_assert_eq!((skeleton.files, skeleton.built_entries), (tree.len() as u64, tree.len()));
+            index.seal(&mut skeleton.index);
+            prop_assert_eq!(&RawIndex::parse(&skeleton.index, gix::hash::Kind::Sha1).unwrap().entries, &index.entries);
+
+            let parts = Parts {
+                program: &git_program(),
+                worktree: &root,
+                settings: &settings,
+                info: &profile.info,
+                head: profile.head_commit.as_deref(),
+                objects: Some(&profile.git_dir.join("objects")),
+            };
+            let private = PrivateGit::create(&target.path().join("private.git"), &parts).unwrap();
+            private.write_index(&skeleton.index, ahead_of_now()).unwrap();
+            let listing = ["ls-files", "--stage", "-z"];
+            let listed = private.command(&listing).output().unwrap();
+            prop_assert_eq!(&listed.stdout, &git(here, &listing));
+            // The stat data alone say that nothing changed; contents, which are not there, would say otherwise.
+            for question in [&["diff-files", "--name-only"][..], &["fsck", "--cache", "--no-dangling"]] {
+                let answer = private.command(question).output().unwrap();
+                prop_assert!(answer.status.success() && answer.stdout.is_empty(), "{:?}: {:?}", question, answer);
+            }
+            let status = private.status(StatusMode::default()).output().unwrap();
+            prop_assert!(status.status.success() && status.stdout.is_empty(), "{:?}", status);
         }
     }
 }

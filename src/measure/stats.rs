@@ -204,6 +204,37 @@ mod tests {
         }
 
         #[test]
+        fn percentiles_grow_and_are_among_the_values(
+            values in prop::collection::vec(1e-6_f64..1e3, 1..60),
+            (low, high) in (0.0_f64..=1.0, 0.0_f64..=1.0),
+        ) {
+            let values = sorted(&values);
+            let (low, high) = (low.min(high), low.max(high));
+            let (lower, upper) = (quantile(&values, low).unwrap(), quantile(&values, high).unwrap());
+            prop_assert!(lower <= upper && values.contains(&lower) && values.contains(&upper));
+            let at_most = values.iter().filter(|value| **value <= upper).count();
+            let share = f64::from(u32::try_from(at_most).unwrap()) / f64::from(u32::try_from(values.len()).unwrap());
+            prop_assert!(share >= high - 1e-9);
+        }
+
+        #[test]
+        fn a_unit_changes_no_ratio(
+            place in prop::collection::vec(1e-6_f64..1e3, 2..20),
+            copy in prop::collection::vec(1e-6_f64..1e3, 2..20),
+        ) {
+            let ratio = |unit: f64| {
+                let side = |runs: &[f64]| estimate(&runs.iter().map(|run| run * unit).collect::<Vec<_>>()).unwrap();
+                speedup(&side(&place), &side(&copy)).unwrap()
+            };
+            let (seconds, milliseconds) = (ratio(1.0), ratio(1e3));
+            for (one, other) in
+                [(seconds.low, milliseconds.low), (seconds.mid, milliseconds.mid), (seconds.high, milliseconds.high)]
+            {
+                prop_assert!((one / other - 1.0).abs() < 1e-6, "{} and {}", one, other);
+            }
+        }
+
+        #[test]
         fn the_order_of_runs_does_not_matter(mut runs in prop::collection::vec(1e-6_f64..1e3, 1..20)) {
             let before = estimate(&runs);
             runs.reverse();

@@ -230,6 +230,11 @@ fn restore(prepared: &Prepared<'_>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::process::Command;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -237,5 +242,25 @@ mod tests {
         assert_eq!(quote(b"it's\n$HOME"), b"'it'\\''s\n$HOME'");
         let filled = fill(b"A=@ONE@ \"$@\" @TWO@", &[("ONE", b"@TWO@".to_vec()), ("TWO", b"2".to_vec())]);
         assert_eq!(filled, b"A=@TWO@ \"$@\" 2");
+    }
+
+    /// Any byte that an argument can hold, those that a shell reads as its own more often.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let special = prop::sample::select(b"'\"\\$`!*?[]{}()<>|&;~#=%-^ \t\r\n".to_vec());
+        prop::collection::vec(prop_oneof![1_u8..=255, special], 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn quoted_words_reach_a_program_byte_for_byte(words in prop::collection::vec(bytes(), 1..6)) {
+            let mut line = b"printf '%s\\0'".to_vec();
+            for word in &words {
+                line.push(b' ');
+                line.extend(quote(word));
+            }
+            let output = Command::new("sh").arg("-c").arg(OsStr::from_bytes(&line)).output().unwrap();
+            let expected: Vec<u8> = words.iter().flat_map(|word| word.iter().copied().chain([0])).collect();
+            prop_assert_eq!(output.stdout, expected);
+        }
     }
 }

@@ -446,8 +446,44 @@ fn is_unsafe(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use proptest::prelude::*;
+
     use super::super::sample;
     use super::*;
+
+    /// Any text that an argument can hold, with what a shell or a terminal reads as its own more often.
+    fn text() -> impl Strategy<Value = String> {
+        let special = "'\"\\$`!*?[]{}()<>|&;~#=%-^ \t\r\n\u{1b}\u{7f}\u{202e}\u{9b}f0";
+        let special = prop::sample::select(special.chars().collect::<Vec<_>>());
+        let any = any::<char>().prop_filter("no argument holds NUL", |c| *c != '\0');
+        prop::collection::vec(prop_oneof![any, special], 0..30).prop_map(String::from_iter)
+    }
+
+    fn through(shell: &str, line: &str) -> Vec<u8> {
+        let output = Command::new(shell).args(["-c", &format!("printf '%s\\0' {line}")]).output().unwrap();
+        output.stdout
+    }
+
+    proptest! {
+        #[test]
+        fn a_command_that_is_pasted_has_the_same_arguments_and_does_nothing_to_the_terminal(
+            words in prop::collection::vec(text(), 1..6),
+        ) {
+            let mut advice = sample::moving().recommendation.unwrap();
+            advice.command_line = Some(shell_words::join(&words));
+            advice.command = Some(words.clone());
+            let line = command_line(&advice).unwrap();
+            prop_assert!(!has_unsafe(&line), "{:?}", line);
+            let expected: Vec<u8> = words.iter().flat_map(|word| word.bytes().chain([0])).collect();
+            // `$'...'` is not known to every plain `sh`.
+            prop_assert_eq!(&through("bash", &line), &expected);
+            if !words.iter().any(|word| has_unsafe(word)) {
+                prop_assert_eq!(&through("sh", &line), &expected);
+            }
+        }
+    }
 
     #[test]
     fn a_control_character_in_the_command_is_quoted_so_that_it_can_be_pasted() {
