@@ -49,6 +49,21 @@ pub enum Command {
     /// Do the work of `check` and report it as events, for the process that watches over it
     #[command(name = "__worker", hide = true)]
     Worker(CheckArgs),
+    /// Do the work of `bench` and report it as events
+    #[command(name = "__bench", hide = true)]
+    BenchWorker(BenchArgs),
+    /// Remove a scratch directory for a run that was given up
+    #[command(name = "__remove-scratch", hide = true)]
+    RemoveScratch {
+        /// The scratch directory
+        path: PathBuf,
+    },
+    /// Write standard input into a file for a run that was given up
+    #[command(name = "__write", hide = true)]
+    Write {
+        /// The file
+        path: PathBuf,
+    },
     /// Look one path up for `fs`, and report it to the process that waits for the answer
     #[command(name = "__locate", hide = true)]
     Locate {

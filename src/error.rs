@@ -12,6 +12,8 @@ pub const EXIT_OK: u8 = 0;
 pub const EXIT_FAILURE: u8 = 1;
 /// Exit status of a command line that could not be understood.
 pub const EXIT_USAGE: u8 = 2;
+/// Exit status of a run that a signal ended: 128 + SIGINT, as shells report it.
+pub const EXIT_INTERRUPTED: u8 = 130;
 
 /// Everything that makes a command fail.
 #[derive(Debug, thiserror::Error)]
@@ -132,8 +134,7 @@ impl Error {
         match self {
             Self::Usage(_) => EXIT_USAGE,
             Self::Reported { exit_code, .. } => *exit_code,
-            // 128 + SIGINT, as shells report it.
-            Self::Interrupted => 130,
+            Self::Interrupted => EXIT_INTERRUPTED,
             _ => EXIT_FAILURE,
         }
     }

@@ -27,6 +27,7 @@ pub mod judge;
 pub mod lock;
 pub mod measure;
 pub mod migrate;
+pub mod proc_stat;
 pub mod progress;
 pub mod report;
 pub mod rules;

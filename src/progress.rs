@@ -1,5 +1,7 @@
 //! How a stage tells how far it is, without knowing if anybody looks.
 
+use std::path::Path;
+
 /// Receives the state of a running stage.
 ///
 /// Implementations must be cheap: a stage may report once a file.
@@ -18,6 +20,10 @@ pub trait Progress: Sync {
     fn transferred(&self, _files: u64, bytes: u64) {
         self.advance(bytes);
     }
+    /// The next calls go to this directory; if they do not come back, it is the one to name.
+    fn at(&self, _place: &Path) {}
+    /// A temporary directory was made, which somebody else has to remove when this process cannot.
+    fn made(&self, _path: &Path) {}
 }
 
 /// Says nothing; for scripts, tests and output that is no terminal.

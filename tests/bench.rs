@@ -90,6 +90,20 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
     rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
 }
 
+/// Returns the processes that a process started.
+fn children(parent: u32) -> Vec<rustix::process::Pid> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        if after_name.split_whitespace().nth(1) == Some(&parent.to_string()) {
+            found.extend(rustix::process::Pid::from_raw(pid));
+        }
+    }
+    found
+}
+
 #[test]
 fn places_alternate_every_round_is_proven_and_nothing_is_left() {
     let (_dir, a, b) = two_places();
@@ -178,6 +192,10 @@ fn a_signal_keeps_what_was_finished_and_removes_the_scratch_directories() {
 fn what_a_killed_run_left_is_removed_by_the_next_one_which_says_so() {
     let (dir, a, b) = two_places();
     let mut child = started(&[&a, &b], &dir.path().join("saved.json"));
+    // The process that writes, too: it would clean up when the one that watches it is gone.
+    for pid in children(child.id()) {
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
     signal(&child, rustix::process::Signal::KILL);
     child.wait().unwrap();
     assert_eq!((entries(&a), entries(&b)), (1, 1));

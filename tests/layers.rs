@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Layers from the bottom up; modules on one line may use each other and everything before them.
 const LAYERS: &[&[&str]] = &[
-    &["units", "format", "error", "facts", "lock", "progress", "signals"],
+    &["units", "format", "error", "facts", "lock", "proc_stat", "progress", "signals"],
     &["scan"],
     &["measure", "bench"],
     &["rules"],

@@ -268,6 +268,7 @@ impl Runner<'_, '_> {
         for step in 0..count {
             let place = if backwards { count - 1 - step } else { step };
             let index = self.places[place].index;
+            self.limits.progress.at(&self.places[place].dir.path);
             match action(self.workload, &self.places[place].dir, self.limits.interrupt) {
                 Ok(value) => done(self, index, value),
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
@@ -327,6 +328,7 @@ impl Runner<'_, '_> {
         let needed = self.workload.needed_bytes();
         let mut short = Vec::new();
         for participant in self.places.iter().filter(|participant| participant.is_scratch) {
+            self.limits.progress.at(&participant.dir.path);
             match participant.dir.free_bytes() {
                 Some(free) if free < needed.saturating_add(SPARE_BYTES) => short.push((participant.index, free)),
                 _ => {}
@@ -399,6 +401,7 @@ impl Runner<'_, '_> {
         if !self.workload.is_standing() {
             for participant in self.places.iter().filter(|participant| participant.is_scratch && is_meant(participant))
             {
+                self.limits.progress.at(&participant.dir.path);
                 empty_dir(&participant.dir.path);
             }
         }
@@ -418,6 +421,7 @@ impl Runner<'_, '_> {
 
     fn finish(&mut self, is_done: bool) {
         for participant in self.places.iter().filter(|participant| participant.is_scratch) {
+            self.limits.progress.at(&participant.dir.path);
             empty_dir(&participant.dir.path);
         }
         let notes = self.workload.notes();

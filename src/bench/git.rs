@@ -52,13 +52,15 @@ const ISOLATION: [&str; 10] = [
 /// The workload.
 pub(super) struct Git {
     program: PathBuf,
+    /// When a git that still runs is given up.
+    until: Option<Instant>,
     files: u64,
     content: Content,
 }
 
 impl Git {
-    pub(super) fn new(program: PathBuf) -> Self {
-        Self { program, files: FILES, content: Content::new(SIZE_BYTES) }
+    pub(super) fn new(program: PathBuf, until: Option<Instant>) -> Self {
+        Self { program, until, files: FILES, content: Content::new(SIZE_BYTES) }
     }
 
     fn git(&self, dir: &Path, args: &[&str]) -> Command {
@@ -85,7 +87,7 @@ impl Git {
     }
 
     fn must(&self, dir: &Path, args: &[&str], interrupt: &Interrupt) -> Result<Run, Error> {
-        let run = program::run(self.git(dir, args), interrupt)?;
+        let run = program::run(self.git(dir, args), self.until, interrupt)?;
         if run.status.success() {
             return Ok(run);
         }
@@ -130,7 +132,7 @@ impl Git {
 
     fn status(&self, repository: &Path, files: u64, interrupt: &Interrupt) -> Result<Outcome, Error> {
         let args = ["status", "--porcelain=v1", "--untracked-files=all"];
-        let run = program::run(self.git(repository, &args), interrupt)?;
+        let run = program::run(self.git(repository, &args), self.until, interrupt)?;
         let output = String::from_utf8_lossy(&run.stdout).into_owned();
         let mut mismatch = Mismatch::default();
         let wanted = expected(files);
@@ -257,7 +259,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let scratch = Scratch::create(parent.path()).unwrap();
         let place = WorkDir::open(&scratch).unwrap();
-        let mut git = Git::new(program::find("git").unwrap());
+        let mut git = Git::new(program::find("git").unwrap(), None);
         git.files = 100;
         git.prepare(&place, &Interrupt::default()).unwrap();
         check(&mut git, &place, &place.path.join(REPOSITORY));

@@ -26,14 +26,16 @@ pub(super) fn command(program: &Path, dir: &Path) -> Command {
     command
 }
 
-/// Runs a program to its end.
+/// Runs a program to its end, or until the given moment where that comes first.
 ///
 /// # Errors
 ///
 /// [`Error::Interrupted`] on a signal; [`Error::Refused`] when it takes too long; [`Error::Io`] when it cannot start.
-pub(super) fn run(command: Command, interrupt: &Interrupt) -> Result<Run, Error> {
+pub(super) fn run(command: Command, until: Option<Instant>, interrupt: &Interrupt) -> Result<Run, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
-    match process::run(command, Vec::new(), Instant::now() + LIMIT, interrupt) {
+    let latest = Instant::now() + LIMIT;
+    let limit = until.map_or(latest, |until| until.min(latest));
+    match process::run(command, Vec::new(), limit, interrupt) {
         Ok(End::Done(run)) => Ok(run),
         Ok(End::Interrupted) => Err(Error::Interrupted),
         Ok(End::TimedOut(after)) => Err(Error::refused(

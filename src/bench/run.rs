@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::engine::{Limits, Participant, WorkDir, Workload, run_suite};
 use super::git::Git;
@@ -26,6 +26,10 @@ pub const BULK_ROUNDS: u32 = 3;
 pub const SEQ_BYTES: u64 = 512 << 20;
 /// Length of a stream; seven of them are written in a round.
 pub const STREAM_BYTES: u64 = 64 << 20;
+
+/// How long a program may go on when the budget is used up, in seconds: what it does then is of no more use, and it may
+/// hang.
+const PROGRAM_OVERTIME_S: f64 = 1.0;
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,7 +87,9 @@ pub fn run(options: &Options, places: Vec<Place>, env: &Environment<'_>, save: S
     let mut report = empty_report(options, env);
     if writes {
         for mut place in places {
+            env.progress.at(Path::new(&place.path));
             let scratch = Scratch::create(Path::new(&place.path))?;
+            env.progress.made(scratch.path());
             place.scratch = Some(scratch.record());
             scratches.push((report.places.len(), scratch));
             report.places.push(place);
@@ -96,14 +102,14 @@ pub fn run(options: &Options, places: Vec<Place>, env: &Environment<'_>, save: S
             report.places.push(tree.clone());
         }
     }
-    note_places(&mut report);
+    note_places(&mut report, env.progress);
     let mut recorder = Recorder::new(report, save);
     recorder.save();
     if let Some(error) = recorder.save_error.take() {
         return Err(error);
     }
     let result = run_suites(&suites, options, &scratches, &trees, env, &mut recorder);
-    remove(&mut scratches, &mut recorder);
+    remove(&mut scratches, &mut recorder, env.progress);
     let is_interrupted = result.is_err();
     let report = &mut recorder.report;
     report.complete = !is_interrupted && report.suites.iter().all(|suite| suite.complete);
@@ -132,11 +138,13 @@ fn run_suites(
         let share_s = share(&suites[position..], left_s);
         let limits = Limits { rounds, share_s, left_s, budget_s, progress: env.progress, interrupt: env.interrupt };
         let participants = if *suite == Suite::Walk && !trees.is_empty() {
-            tree_participants(trees)
+            tree_participants(trees, env.progress)
         } else {
-            scratch_participants(scratches)
+            scratch_participants(scratches, env.progress)
         };
-        let prepared = participants.and_then(|places| Ok((workload(*suite, options, env)?, places)));
+        let until = Duration::try_from_secs_f64(left_s + PROGRAM_OVERTIME_S).ok();
+        let until = until.and_then(|left| Instant::now().checked_add(left));
+        let prepared = participants.and_then(|places| Ok((workload(*suite, options, env, until)?, places)));
         match prepared {
             Ok((mut workload, places)) => run_suite(workload.as_mut(), places, &limits, recorder)?,
             Err(error) => not_run(*suite, rounds, failure(None, &error), recorder),
@@ -175,15 +183,20 @@ fn share(suites: &[Suite], left_s: f64) -> f64 {
     suites.first().map_or(0.0, |first| (left_s * weight(first) / all).max(0.0))
 }
 
-fn workload(suite: Suite, options: &Options, env: &Environment<'_>) -> Result<Box<dyn Workload>, Error> {
+fn workload(
+    suite: Suite,
+    options: &Options,
+    env: &Environment<'_>,
+    until: Option<Instant>,
+) -> Result<Box<dyn Workload>, Error> {
     Ok(match suite {
         Suite::Small => Box::new(Small::new(options.small)?),
         Suite::Seq => Box::new(Seq::new(options.bytes.unwrap_or(SEQ_BYTES), options.small.size_bytes)?),
         Suite::Stream => Box::new(Stream::new(options.bytes.unwrap_or(STREAM_BYTES))),
-        Suite::Walk if options.trees.is_empty() => Box::new(Walk::made()),
-        Suite::Walk => Box::new(Walk::given()),
+        Suite::Walk if options.trees.is_empty() => Box::new(Walk::made(until)),
+        Suite::Walk => Box::new(Walk::given(until)),
         Suite::Git => match &env.git {
-            Some(git) => Box::new(Git::new(PathBuf::from(&git.path))),
+            Some(git) => Box::new(Git::new(PathBuf::from(&git.path), until)),
             None => {
                 return Err(Error::refused(
                     "there is no git on PATH",
@@ -194,25 +207,30 @@ fn workload(suite: Suite, options: &Options, env: &Environment<'_>) -> Result<Bo
     })
 }
 
-fn scratch_participants(scratches: &[(usize, Scratch)]) -> Result<Vec<Participant>, Error> {
+fn scratch_participants(scratches: &[(usize, Scratch)], progress: &dyn Progress) -> Result<Vec<Participant>, Error> {
     scratches
         .iter()
-        .map(|(index, scratch)| Ok(Participant { index: *index, dir: WorkDir::open(scratch)?, is_scratch: true }))
+        .map(|(index, scratch)| {
+            progress.at(scratch.path());
+            Ok(Participant { index: *index, dir: WorkDir::open(scratch)?, is_scratch: true })
+        })
         .collect()
 }
 
-fn tree_participants(trees: &[(usize, PathBuf)]) -> Result<Vec<Participant>, Error> {
+fn tree_participants(trees: &[(usize, PathBuf)], progress: &dyn Progress) -> Result<Vec<Participant>, Error> {
     trees
         .iter()
         .map(|(index, path)| {
+            progress.at(path);
             Ok(Participant { index: *index, dir: WorkDir::open_tree(path.clone())?, is_scratch: false })
         })
         .collect()
 }
 
 /// Removes the scratch directories and writes down the proof.
-fn remove(scratches: &mut [(usize, Scratch)], recorder: &mut Recorder<'_>) {
+fn remove(scratches: &mut [(usize, Scratch)], recorder: &mut Recorder<'_>, progress: &dyn Progress) {
     for (index, scratch) in scratches {
+        progress.at(scratch.path());
         if let Err(error) = scratch.remove() {
             let hint = error.hint().unwrap_or_default();
             recorder.report.notes.push(format!("{error}; {hint}"));
@@ -270,9 +288,10 @@ fn share_a_mount(a: &Place, b: &Place) -> bool {
 }
 
 /// Says what a reader would otherwise stumble over.
-fn note_places(report: &mut BenchReport) {
+fn note_places(report: &mut BenchReport, progress: &dyn Progress) {
     let mut notes = Vec::new();
     for (position, place) in report.places.iter().enumerate() {
+        progress.at(Path::new(&place.path));
         let shown = printable(&place.path);
         let earlier = report.places[..position].iter().find(|earlier| share_a_mount(place, earlier));
         if let Some(earlier) = earlier {

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::result::ScratchRecord;
 use crate::error::{Error, printable};
+use crate::proc_stat::ProcStat;
 
 /// Name of a scratch directory before the random part; hidden, and tells whose it is.
 pub const PREFIX: &str = ".rehome-bench-";
@@ -210,6 +211,23 @@ fn is_abandoned(dir: &Path, uid: u32) -> bool {
     owner.is_gone(is_lock_free)
 }
 
+/// Removes the scratch directory of a run whose own process cannot do it, since it hangs somewhere else.
+///
+/// # Errors
+///
+/// [`Error::Refused`] when it is no scratch directory, or when something is left.
+pub fn remove_abandoned(path: &Path) -> Result<(), Error> {
+    let is_scratch = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+        && fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+    if !is_scratch {
+        return Err(Error::refused(
+            format!("`{}` is no scratch directory of `rehome bench`", printable(path)),
+            "nothing was removed",
+        ));
+    }
+    remove_tree(path)
+}
+
 /// Removes a directory with everything in it and makes sure that nothing is left.
 fn remove_tree(path: &Path) -> Result<(), Error> {
     let mut last = io::Error::other("it is still there");
@@ -272,12 +290,11 @@ fn read_trimmed(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// Returns the start time of a process in clock ticks since boot; `None` when there is none with that pid.
+/// Returns the start time of a process in clock ticks since boot; `None` when none with that pid is alive.
+///
+/// One that was killed and that nobody waited for keeps its pid for as long as the system runs.
 fn start_time(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field, the program's name in parentheses, may itself hold spaces and parentheses.
-    let after_name = &text[text.rfind(')')? + 1..];
-    after_name.split_ascii_whitespace().nth(19)?.parse().ok()
+    ProcStat::of(pid).filter(|stat| !stat.has_ended()).map(|stat| stat.started)
 }
 
 #[cfg(test)]

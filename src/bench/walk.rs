@@ -36,6 +36,8 @@ const MAX_DEPTH: usize = 900;
 /// The workload.
 pub(super) struct Walk {
     du: Option<PathBuf>,
+    /// When a `du` that still runs is given up.
+    until: Option<Instant>,
     what: What,
 }
 
@@ -58,14 +60,14 @@ struct Seen {
 }
 
 impl Walk {
-    /// Walks trees that are made.
-    pub(super) fn made() -> Self {
-        Self { du: program::find("du"), what: What::Made(TREES.to_vec()) }
+    /// Walks trees that are made; a `du` that still runs at the given moment is given up.
+    pub(super) fn made(until: Option<Instant>) -> Self {
+        Self { du: program::find("du"), until, what: What::Made(TREES.to_vec()) }
     }
 
     /// Walks directories of the user's.
-    pub(super) fn given() -> Self {
-        Self { du: program::find("du"), what: What::Given(Vec::new()) }
+    pub(super) fn given(until: Option<Instant>) -> Self {
+        Self { du: program::find("du"), until, what: What::Given(Vec::new()) }
     }
 
     /// Walks one tree, with `du` where there is one and by ourselves, and adds what it took and saw.
@@ -78,7 +80,7 @@ impl Walk {
     ) -> Result<Seen, Error> {
         let blocks_kib = match &self.du {
             Some(du) => {
-                let (elapsed_s, kib) = run_du(du, tree, interrupt)?;
+                let (elapsed_s, kib) = run_du(du, tree, self.until, interrupt)?;
                 phases.push((format!("du{label}"), elapsed_s));
                 kib
             }
@@ -164,10 +166,10 @@ fn hex(value: u64) -> String {
 }
 
 /// Runs `du -sk` and returns its seconds and its sum in KiB; `None` for a number that cannot be read.
-fn run_du(du: &Path, tree: &Path, interrupt: &Interrupt) -> Result<(f64, Option<u64>), Error> {
+fn run_du(du: &Path, tree: &Path, until: Option<Instant>, interrupt: &Interrupt) -> Result<(f64, Option<u64>), Error> {
     let mut command = program::command(du, tree);
     command.args(["-sk", "."]);
-    let run = program::run(command, interrupt)?;
+    let run = program::run(command, until, interrupt)?;
     if !run.status.success() {
         return Err(Error::refused(
             format!("`du -sk` failed in `{}`: {}", crate::error::printable(tree), program::complaint(&run)),
@@ -443,7 +445,7 @@ mod tests {
         std::fs::hard_link(dir.path().join("a"), dir.path().join("b")).unwrap();
         std::os::unix::fs::symlink("/usr", dir.path().join("link")).unwrap();
         std::fs::create_dir(dir.path().join("sub")).unwrap();
-        let (_, kib) = run_du(&du, dir.path(), &Interrupt::default()).unwrap();
+        let (_, kib) = run_du(&du, dir.path(), None, &Interrupt::default()).unwrap();
         let seen = walk(dir.path(), &Interrupt::default()).unwrap();
         assert_eq!(kib, Some(seen.blocks.div_ceil(2)));
         assert_eq!((seen.files, seen.dirs), (3, 2));
@@ -454,7 +456,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let scratch = Scratch::create(parent.path()).unwrap();
         let place = WorkDir::open(&scratch).unwrap();
-        let mut suite = Walk { du: None, what: What::Made(vec![50]) };
+        let mut suite = Walk { du: None, until: None, what: What::Made(vec![50]) };
         suite.prepare(&place, &Interrupt::default()).unwrap();
         assert_eq!(suite.round(&place, &Interrupt::default()).unwrap().fault, None);
         let tree = place.path.join(tree_name(50));
@@ -471,7 +473,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), b"1").unwrap();
         let place = WorkDir::open_tree(dir.path().to_owned()).unwrap();
-        let mut suite = Walk::given();
+        let mut suite = Walk::given(None);
         for _ in 0..2 {
             assert_eq!(suite.round(&place, &Interrupt::default()).unwrap().fault, None);
         }
@@ -482,7 +484,7 @@ mod tests {
 
     #[test]
     fn the_large_tree_shrinks_before_the_small_one() {
-        let mut suite = Walk { du: None, what: What::Made(TREES.to_vec()) };
+        let mut suite = Walk { du: None, until: None, what: What::Made(TREES.to_vec()) };
         let said = |shrunk: Option<Shrunk>| shrunk.map(|shrunk| shrunk.said);
         assert_eq!(
             said(suite.shrink(0.5).unwrap()).as_deref(),

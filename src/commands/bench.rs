@@ -1,15 +1,26 @@
 //! `rehome bench`: synthetic work in any directories, and saved results side by side.
+//!
+//! The measuring is done by a process of its own ([`work`]), since a mount may stop answering meanwhile; see
+//! [`crate::commands::supervise`].
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
 
 use crate::advise::settings_without_repository;
 use crate::bench::compare::{Comparison, compare};
-use crate::bench::result::{BENCH_SCHEMA_VERSION, BenchReport, Place, Role};
+use crate::bench::result::{BENCH_SCHEMA_VERSION, BenchReport, Failure, Place, Role};
 use crate::bench::{self, Environment, Finished, Options, SmallPlan};
 use crate::cli::{BenchArgs, BenchFormat};
+use crate::commands::apart::{self, Removal};
+use crate::commands::supervise::{
+    self, Outcome, Patience, Terms, Told, emit, end_with_parent, supervise, this_program_as,
+};
 use crate::commands::{output, progress};
 use crate::error::{EXIT_OK, Error, printable};
+use crate::progress::Progress;
 use crate::report::bench as report;
 use crate::rules::RuleSet;
 use crate::scan::filesystem::rules::FilesystemRuleSet;
@@ -17,6 +28,15 @@ use crate::scan::filesystem::target::{TargetRequest, choose_target};
 use crate::scan::filesystem::{Location, System};
 use crate::scan::git;
 use crate::signals::Interrupt;
+
+/// What a run may take beyond `--budget` before it is given up as soon as it stands still: the last round and the
+/// removal of the scratch directories are outside of the budget.
+const GRACE: Duration = Duration::from_secs(2);
+/// What helps against a mount that hangs.
+const HUNG_HINT: &str = "see if `ls` answers there, and mount it again (in WSL 2: `wsl --shutdown` from Windows)";
+
+/// What the worker tells.
+type Event = supervise::Event<BenchReport>;
 
 /// Measures in the named directories, or shows saved results.
 ///
@@ -37,45 +57,135 @@ fn measure(args: &BenchArgs, out: &mut dyn Write) -> Result<u8, Error> {
         ));
     }
     let interrupt = Interrupt::on_signals()?;
-    let system = System::live(FilesystemRuleSet::builtin()?)?;
-    let options = options(args, &system)?;
-    let is_only_reading = !options.trees.is_empty() && options.suites == [bench::result::Suite::Walk];
-    let (places, remark) = if is_only_reading { (Vec::new(), None) } else { places(args, &system)? };
     let bars = progress::for_terminal(args.quiet);
-    let env = Environment {
-        platform: Some(system.platform.platform),
-        git: git::find(),
-        progress: bars.as_ref(),
-        interrupt: &interrupt,
-    };
     let mut is_announced = args.quiet;
-    let mut save = |report: &BenchReport| {
+    let mut on_partial = |report: &BenchReport| {
         if !is_announced {
             announce(report);
             is_announced = true;
         }
-        match &args.output {
-            Some(path) => output::write_file(path, |file| report::write_json(report, file)),
-            None => Ok(()),
+        Ok(None)
+    };
+    let mut terms = Terms {
+        limit: Some(args.budget.saturating_add(GRACE)),
+        patience: Patience::WhileAlive,
+        interrupt: &interrupt,
+        progress: bars.as_ref(),
+        on_partial: &mut on_partial,
+    };
+    let (outcome, rest) = supervise(&mut this_program_as("__bench", "bench"), &mut terms)?;
+    drop(bars);
+    let (mut report, is_interrupted, stuck_at) = match outcome {
+        Outcome::Finished(report) => {
+            let is_interrupted = interrupt.is_set() && !report.complete;
+            (report, is_interrupted, None)
+        }
+        Outcome::Partial { report, is_interrupted, stuck_at, left } => {
+            let removals = apart::remove_scratches(&left, stuck_at.as_deref());
+            let Some(mut report) = report else {
+                return Err(if is_interrupted { Error::Interrupted } else { did_not_answer(args, stuck_at) });
+            };
+            record_end(&mut report, stuck_at.as_deref(), &removals);
+            (report, is_interrupted, stuck_at)
         }
     };
-    let Finished { mut report, is_interrupted, save_error } = bench::run(&options, places, &env, &mut save)?;
-    report.notes.extend(remark);
+    rest.wait();
     report.notes.extend(advice(&report, &RuleSet::load(&[])?));
-    let save_error = save_error.or_else(|| save(&report).err());
+    let saved = save_last(&report, args);
     write_run(&report, args.format, out)?;
     if is_interrupted {
         return Err(Error::Interrupted);
     }
-    if let Some(error) = save_error {
-        return Err(error);
-    }
-    refuse_if_nothing_counts(&report)?;
+    saved?;
+    refuse_if_nothing_counts(&report, stuck_at.as_deref())?;
     Ok(EXIT_OK)
 }
 
-fn options(args: &BenchArgs, system: &System) -> Result<Options, Error> {
-    let trees = args.tree.iter().map(|tree| locate(system, tree, Role::Tree).map(|(place, _)| place));
+/// Writes down why a run ended early, and what became of its scratch directories.
+fn record_end(report: &mut BenchReport, stuck_at: Option<&str>, removals: &[Removal]) {
+    for place in &mut report.places {
+        let Some(scratch) = &mut place.scratch else { continue };
+        scratch.gone |= removals.iter().any(|it| it.is_gone && it.path == Path::new(&scratch.path));
+    }
+    report.notes.extend(removals.iter().filter_map(Removal::note));
+    let Some(stuck_at) = stuck_at else { return };
+    let given = apart::given_directory(Path::new(stuck_at));
+    let place = report.places.iter().position(|place| Path::new(&place.path) == given);
+    match report.suites.last_mut().filter(|suite| !suite.complete) {
+        Some(suite) => suite.failures.push(Failure {
+            place,
+            message: apart::stopped_answering(stuck_at),
+            hint: Some(HUNG_HINT.to_owned()),
+        }),
+        None => report.notes.push(apart::stopped_answering(stuck_at)),
+    }
+}
+
+fn did_not_answer(args: &BenchArgs, stuck_at: Option<String>) -> Error {
+    let place = stuck_at.map_or_else(
+        || "the run".to_owned(),
+        |place| format!("`{}`", printable(apart::given_directory(Path::new(&place)))),
+    );
+    Error::refused(format!("{place} did not answer within {} s", (args.budget + GRACE).as_secs_f64()), HUNG_HINT)
+}
+
+/// Saves the report at the end. The file may lie on the mount that hangs, so a process of its own writes it.
+fn save_last(report: &BenchReport, args: &BenchArgs) -> Result<(), Error> {
+    let Some(path) = &args.output else { return Ok(()) };
+    let mut text = Vec::new();
+    report::write_json(report, &mut text).map_err(Error::Output)?;
+    apart::write_file(path, text)
+}
+
+/// Does the work of `bench` and writes [`Event`]s to `out`.
+///
+/// # Errors
+///
+/// [`Error::Output`] when the parent is gone; what goes wrong with the benchmark itself is an event.
+pub fn work(args: &BenchArgs, out: &mut dyn Write) -> Result<u8, Error> {
+    // It removes its scratch directories then.
+    end_with_parent(Signal::TERM)?;
+    let interrupt = Interrupt::on_signals()?;
+    match measure_here(args, &interrupt, out) {
+        Ok(report) => emit(out, &Event::Finished { report: Box::new(report) })?,
+        Err(Error::Output(error)) => return Err(Error::Output(error)),
+        Err(error) => emit(out, &Event::failed(&error))?,
+    }
+    Ok(EXIT_OK)
+}
+
+fn measure_here(args: &BenchArgs, interrupt: &Interrupt, out: &mut dyn Write) -> Result<BenchReport, Error> {
+    let system = System::live(FilesystemRuleSet::builtin()?)?;
+    emit(out, &Event::Started)?;
+    let told = Told::new();
+    let ground = Ground { system: &system, progress: &told };
+    let options = options(args, &ground)?;
+    let is_only_reading = !options.trees.is_empty() && options.suites == [bench::result::Suite::Walk];
+    let (places, remark) = if is_only_reading { (Vec::new(), None) } else { places(args, &ground)? };
+    let env = Environment { platform: Some(system.platform.platform), git: git::find(), progress: &told, interrupt };
+    let mut save = |report: &BenchReport| {
+        emit(out, &Event::Partial { report: Box::new(report.clone()) })?;
+        match &args.output {
+            Some(path) => {
+                told.at(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
+                output::write_file(path, |file| report::write_json(report, file))
+            }
+            None => Ok(()),
+        }
+    };
+    let Finished { mut report, .. } = bench::run(&options, places, &env, &mut save)?;
+    report.notes.extend(remark);
+    Ok(report)
+}
+
+/// What paths are looked up with.
+struct Ground<'a> {
+    system: &'a System,
+    progress: &'a dyn Progress,
+}
+
+fn options(args: &BenchArgs, ground: &Ground<'_>) -> Result<Options, Error> {
+    let trees = args.tree.iter().map(|tree| locate(ground, tree, Role::Tree).map(|(place, _)| place));
     Ok(Options {
         suites: args.suite.iter().map(|name| (*name).into()).collect(),
         small: SmallPlan { files: args.files, size_bytes: args.size, dirs: args.dirs, fsync: args.fsync },
@@ -89,13 +199,13 @@ fn options(args: &BenchArgs, system: &System) -> Result<Options, Error> {
 /// Returns the places, and a remark when there is no second one.
 ///
 /// Without any, the current directory; without a second, the place that a move from the first one would go to.
-fn places(args: &BenchArgs, system: &System) -> Result<(Vec<Place>, Option<String>), Error> {
+fn places(args: &BenchArgs, ground: &Ground<'_>) -> Result<(Vec<Place>, Option<String>), Error> {
     let here = [PathBuf::from(".")];
     let given = if args.places.is_empty() { &here[..] } else { &args.places[..] };
     let mut places: Vec<Place> = Vec::new();
     let mut first = None;
     for path in given {
-        let (place, location) = locate(system, path, Role::Scratch)?;
+        let (place, location) = locate(ground, path, Role::Scratch)?;
         let is_known = |known: &Place| real_path(known) == real_path(&place);
         if places.iter().any(is_known) {
             return Err(Error::Usage(format!("`{}` is named twice", printable(path))));
@@ -106,10 +216,10 @@ fn places(args: &BenchArgs, system: &System) -> Result<(Vec<Place>, Option<Strin
     if places.len() > 1 {
         return Ok((places, None));
     }
-    match choose_target(system, &TargetRequest::new(None, &[], first.as_ref())) {
+    match choose_target(ground.system, &TargetRequest::new(None, &[], first.as_ref())) {
         Ok(target) => {
             let existing = Path::new(&target.site.real_path).ancestors().find(|path| path.is_dir());
-            let (place, _) = locate(system, existing.unwrap_or(Path::new("/")), Role::Scratch)?;
+            let (place, _) = locate(ground, existing.unwrap_or(Path::new("/")), Role::Scratch)?;
             places.push(place);
             Ok((places, None))
         }
@@ -124,9 +234,10 @@ fn real_path(place: &Place) -> &str {
     place.site.as_ref().map_or(&place.path, |site| &site.real_path)
 }
 
-fn locate(system: &System, given: &Path, role: Role) -> Result<(Place, Location), Error> {
-    let path = system.resolve_spelling(given)?;
-    let location = system.locate(&path)?;
+fn locate(ground: &Ground<'_>, given: &Path, role: Role) -> Result<(Place, Location), Error> {
+    ground.progress.at(given);
+    let path = ground.system.resolve_spelling(given)?;
+    let location = ground.system.locate(&path)?;
     let metadata = std::fs::metadata(&path).map_err(|error| Error::io("look at", &path, error))?;
     if !metadata.is_dir() {
         return Err(Error::refused(
@@ -181,9 +292,12 @@ fn write_run(report: &BenchReport, format: BenchFormat, out: &mut dyn Write) -> 
     written.and_then(|()| out.flush()).map_err(Error::Output)
 }
 
-fn refuse_if_nothing_counts(report: &BenchReport) -> Result<(), Error> {
+fn refuse_if_nothing_counts(report: &BenchReport, stuck_at: Option<&str>) -> Result<(), Error> {
     if report.suites.iter().any(|suite| !suite.figures.is_empty()) {
         return Ok(());
+    }
+    if let Some(place) = stuck_at {
+        return Err(Error::refused(apart::stopped_answering(place), HUNG_HINT));
     }
     let hint = report.suites.iter().flat_map(|suite| &suite.failures).find_map(|failure| failure.hint.clone());
     Err(Error::refused(

@@ -1,5 +1,6 @@
 //! The commands: the only place that joins the stages.
 
+pub mod apart;
 pub mod bench;
 pub mod cached;
 pub mod check;
@@ -38,6 +39,9 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Some(Command::Completions(args)) => documents::write_completions(&args, out),
         Some(Command::Man(args)) => documents::write_man(&args, out),
         Some(Command::Worker(args)) => check::work(&args, out),
+        Some(Command::BenchWorker(args)) => bench::work(&args, out),
+        Some(Command::RemoveScratch { path }) => apart::remove_scratch(&path, out),
+        Some(Command::Write { path }) => apart::write_input(&path, out),
         Some(Command::Locate { path }) => fs::locate(&path, out),
         Some(Command::Probe) => serve_stdin(out).map(|()| EXIT_OK).map_err(Error::Output),
     }

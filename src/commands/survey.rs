@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use crate::cli::{PlainFormat, SurveyArgs};
 use crate::commands::output::terminal_style;
 use crate::commands::progress;
-use crate::commands::supervise::{Outcome, supervise};
+use crate::commands::supervise::{Outcome, Patience, Terms, no_answer, supervise};
 use crate::error::{EXIT_OK, Error, printable};
 use crate::format;
 use crate::progress::Silent;
+use crate::report::Report;
 use crate::report::survey::{Finding, Survey, write_finding, write_survey};
 use crate::scan::access::Access;
 use crate::scan::repositories::{Bounds, Found, find};
@@ -145,7 +146,14 @@ fn measure_one(args: &SurveyArgs, repository: &Path, share: Duration, interrupt:
     }
     command.arg("--").arg(repository);
     let path = repository.to_string_lossy().into_owned();
-    let supervised = supervise(&mut command, share + GRACE, interrupt, &Silent).map(|(outcome, rest)| {
+    let mut terms = Terms {
+        limit: Some(share + GRACE),
+        patience: Patience::None,
+        interrupt,
+        progress: &Silent,
+        on_partial: &mut no_answer::<Report>,
+    };
+    let supervised = supervise(&mut command, &mut terms).map(|(outcome, rest)| {
         rest.wait();
         outcome
     });

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::extra::{small_files, survive};
-use super::worker::{Check, nearest_existing, toolchain_of};
+use super::Event;
+use super::extra::{WRITES_GRACE, small_files, survive};
+use super::worker::{Check, incomplete, nearest_existing, toolchain_of};
 use crate::advise::advise_before_clone;
-use crate::commands::supervise::{Event, Told, emit};
+use crate::commands::supervise::{Told, emit};
 use crate::error::{Error, printable};
 use crate::facts::{Facts, ToolchainFacts};
 use crate::report::Report;
@@ -72,17 +73,23 @@ impl Check<'_> {
         } else {
             self.target(system, &location, &mut report)?
         };
-        emit(out, &Event::Partial { report: Box::new(report.clone()) })?;
         report.complete = true;
+        self.advise(&mut report, rules);
+        // The answer should the mount hang while it is tried.
+        emit(out, &incomplete(&report))?;
         if self.args.writes {
-            emit(out, &Event::LeftTheMount)?;
+            emit(out, &Event::OnTheMount { limit_s: (self.args.budget + WRITES_GRACE).as_secs_f64() })?;
             self.try_place(path, target, &mut report)?;
+            self.advise(&mut report, rules);
         }
+        Ok(report)
+    }
+
+    fn advise(&self, report: &mut Report, rules: &RuleSet) {
         let advice = advise_before_clone(&report.facts, rules);
         report.recommendation = Some(advice.recommendation);
         report.tune = advice.tune;
         report.cost.wall_s = self.elapsed_s();
-        Ok(report)
     }
 
     /// Tries the place with small files in a scratch directory, in the nearest directory that exists.

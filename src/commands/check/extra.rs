@@ -4,9 +4,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::Event;
+use super::worker::incomplete;
 use crate::bench::{self, Environment, OwnWork};
 use crate::cli::CheckArgs;
-use crate::commands::supervise::{Event, emit};
+use crate::commands::supervise::emit;
 use crate::error::{Error, printable};
 use crate::facts::{FilesystemClass, Platform};
 use crate::measure::Measurement;
@@ -23,6 +25,9 @@ const BEST_RUN: &str = "run";
 
 /// Name in the facts of what a relay of small writes costs in place.
 const RELAY: &str = "relay";
+
+/// What `--writes` may take beyond another `--budget` before a mount counts as hung.
+pub(super) const WRITES_GRACE: Duration = Duration::from_secs(1);
 
 /// What the extra workloads need of the check.
 pub(super) struct Extra<'a> {
@@ -47,9 +52,13 @@ impl Extra<'_> {
     /// note.
     pub(super) fn measure(&self, report: &mut Report, out: &mut dyn Write) -> Result<Option<RunDir>, Error> {
         if self.args.writes {
+            // The suites make their calls in this process, so that from here on the parent keeps the time again.
+            let limit_s = (self.args.budget + WRITES_GRACE).as_secs_f64();
+            emit(out, &Event::OnTheMount { limit_s })?;
             let result = self.writes(report);
             survive(result, "small files were not measured", report)?;
-            emit(out, &Event::Partial { report: Box::new(report.clone()) })?;
+            emit(out, &Event::LeftTheMount)?;
+            emit(out, &incomplete(report))?;
         }
         if self.args.run.is_empty() {
             return Ok(None);
@@ -132,7 +141,7 @@ impl Extra<'_> {
             if let Some(measurement) = survive(result, "a `--run` could not be timed", report)? {
                 add(report, measurement);
             }
-            emit(out, &Event::Partial { report: Box::new(report.clone()) })?;
+            emit(out, &incomplete(report))?;
         }
         report.notes.push(format!(
             "`--run` ran what you gave it in `{}`; whatever it wrote there is its own doing and was left",

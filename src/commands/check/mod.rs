@@ -7,19 +7,21 @@ mod extra;
 mod worker;
 
 use std::io::Write;
-use std::process::Command;
 use std::time::Duration;
 
 use crate::advise::Verdict;
 use crate::cli::CheckArgs;
-use crate::commands::supervise::{Outcome, supervise};
-use crate::commands::{cached, output, progress};
+use crate::commands::supervise::{self, Outcome, Patience, Terms, no_answer, supervise, this_program_as};
+use crate::commands::{apart, cached, output, progress};
 use crate::error::{EXIT_OK, Error, printable};
 use crate::report::Report;
 use crate::signals::Interrupt;
 use crate::state::Store;
 
 pub use worker::work;
+
+/// What the worker tells.
+type Event = supervise::Event<Report>;
 
 /// Exit status with `--exit-code`: move to the fast local filesystem.
 pub const EXIT_MOVE: u8 = 10;
@@ -52,16 +54,29 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<u8, Error> {
     };
     let interrupt = Interrupt::on_signals()?;
     let bars = progress::chosen(args.quiet, args.verbose);
-    let (outcome, rest) = supervise(&mut worker_command(), args.budget + GRACE, &interrupt, bars.as_ref())?;
+    let mut terms = Terms {
+        limit: Some(args.budget + GRACE),
+        patience: Patience::None,
+        interrupt: &interrupt,
+        progress: bars.as_ref(),
+        on_partial: &mut no_answer::<Report>,
+    };
+    let (outcome, rest) = supervise(&mut this_program_as("__worker", "check"), &mut terms)?;
     drop(bars);
     let (report, is_interrupted) = match outcome {
         Outcome::Finished(report) => {
             let is_interrupted = interrupt.is_set() && !report.complete;
             (report, is_interrupted)
         }
-        Outcome::Partial { report: Some(report), is_interrupted } => (report, is_interrupted),
-        Outcome::Partial { report: None, is_interrupted: true } => return Err(Error::Interrupted),
-        Outcome::Partial { report: None, is_interrupted: false } => return Err(no_answer(args)),
+        Outcome::Partial { report: Some(mut report), is_interrupted, stuck_at, left } => {
+            report.notes.extend(stuck_at.as_deref().map(apart::stopped_answering));
+            report
+                .notes
+                .extend(apart::remove_scratches(&left, stuck_at.as_deref()).into_iter().filter_map(|it| it.note()));
+            (report, is_interrupted)
+        }
+        Outcome::Partial { report: None, is_interrupted: true, .. } => return Err(Error::Interrupted),
+        Outcome::Partial { report: None, is_interrupted: false, .. } => return Err(did_not_answer(args)),
     };
     if let Some(store) = store.filter(|_| !args.no_measure) {
         // Only later prompts would miss it, and they measure again.
@@ -76,17 +91,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<u8, Error> {
     Ok(if args.exit_code { exit_code(&report) } else { EXIT_OK })
 }
 
-/// Returns the command that runs this program again as the worker, with the same options.
-fn worker_command() -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    // `check` is the default command, so its name is only there or not, and only in front.
-    let mut options = std::env::args_os().skip(1).peekable();
-    options.next_if(|first| first == "check");
-    command.arg("__worker").args(options);
-    command
-}
-
-fn no_answer(args: &CheckArgs) -> Error {
+fn did_not_answer(args: &CheckArgs) -> Error {
     let path = args.path.as_deref().map_or_else(|| "the current directory".to_owned(), printable);
     Error::refused(
         format!("`{path}` did not answer within {} s", (args.budget + GRACE).as_secs_f64()),

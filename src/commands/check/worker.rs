@@ -8,11 +8,11 @@ use std::time::Instant;
 use etcetera::BaseStrategy;
 use rustix::process::Signal;
 
-use super::before_clone;
 use super::extra::Extra;
+use super::{Event, before_clone};
 use crate::advise::advise;
 use crate::cli::{CheckArgs, Primary};
-use crate::commands::supervise::{Event, Told, emit};
+use crate::commands::supervise::{Told, emit, end_with_parent};
 use crate::error::{EXIT_OK, Error};
 use crate::facts::{Facts, Platform, Toolchain};
 use crate::judge::judge;
@@ -40,8 +40,7 @@ const WORKLOADS: &[Workload] = &[Workload::Stat, Workload::GitStatus, Workload::
 /// [`Error::Output`] when the parent is gone; what goes wrong with the check itself is an event.
 pub fn work(args: &CheckArgs, out: &mut dyn Write) -> Result<u8, Error> {
     // Without the parent nobody reads the answer, and nobody would end this process when its mount hangs.
-    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
-        .map_err(|error| Error::io("watch the parent of", "/proc/self", error.into()))?;
+    end_with_parent(Signal::TERM)?;
     let interrupt = Interrupt::on_signals()?;
     let mut check = Check { args, interrupt, started: Instant::now(), access: Access::default() };
     match check.run(out) {
@@ -92,11 +91,21 @@ impl Check<'_> {
         report.evidence.clone_from(&judgement.evidence);
         report.hazards.clone_from(&judgement.hazards);
         report.notes.extend(judgement.settings_problem.clone());
-        emit(out, &Event::Partial { report: Box::new(report.clone()) })?;
+        emit(out, &incomplete(&report))?;
         emit(out, &Event::LeftTheMount)?;
         let mut outcome = self.measure(&profile, target.as_deref(), &mut report)?;
         report.complete = outcome.complete;
         if !outcome.interrupted {
+            if self.has_extra() {
+                // What is known without it: the answer when the mount hangs meanwhile, or a signal comes.
+                let advice = advise(&report.facts, &judgement, &rules, &observations);
+                report.recommendation = Some(advice.recommendation);
+                report.tune = advice.tune;
+                emit(out, &incomplete(&report))?;
+                // This process may be given up in there, and then nobody removes the copy.
+                outcome.run_dir = None;
+                outcome.memory_dir = None;
+            }
             outcome.own_copy = self.extra(&system, &profile, &location, target.as_deref(), &mut report, out)?;
             let advice = advise(&report.facts, &judgement, &rules, &observations);
             report.recommendation = Some(advice.recommendation);
@@ -104,6 +113,10 @@ impl Check<'_> {
         }
         report.cost.wall_s = self.elapsed_s();
         Ok((report, outcome))
+    }
+
+    fn has_extra(&self) -> bool {
+        self.args.writes || !self.args.run.is_empty()
     }
 
     /// Measures what `--writes` and `--run` ask for.
@@ -252,6 +265,11 @@ impl Check<'_> {
         report.notes.append(&mut outcome.notes);
         Ok(outcome)
     }
+}
+
+/// Returns what is known so far as an event.
+pub(super) fn incomplete(report: &Report) -> Event {
+    Event::Partial { report: Box::new(Report { complete: false, ..report.clone() }) }
 }
 
 pub(super) fn toolchain_of(side: Primary) -> Toolchain {
