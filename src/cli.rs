@@ -52,6 +52,9 @@ pub enum Command {
     /// Do the work of `bench` and report it as events
     #[command(name = "__bench", hide = true)]
     BenchWorker(BenchArgs),
+    /// Do the work of `move` and report it as events
+    #[command(name = "__move", hide = true)]
+    MoveWorker(MoveArgs),
     /// Remove a scratch directory for a run that was given up
     #[command(name = "__remove-scratch", hide = true)]
     RemoveScratch {

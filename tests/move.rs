@@ -11,6 +11,8 @@ mod slow_mount;
 mod faults;
 #[path = "moving/ground.rs"]
 mod ground;
+#[path = "moving/hangs.rs"]
+mod hangs;
 #[path = "moving/kept.rs"]
 mod kept;
 #[path = "moving/plans.rs"]

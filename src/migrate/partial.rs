@@ -1,20 +1,21 @@
 //! The directory beside DEST in which the copy grows, and the one step that gives it its name.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, OpenOptions};
-use std::io;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::fs::RenameFlags;
+use rustix::fs::{FlockOperation, RenameFlags};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
 use crate::error::{Error, printable};
 use crate::lock::FileLock;
 use crate::migrate::fsys;
+use crate::proc_stat::{self, ProcStat};
 
 /// The partial directory, locked against a second run for as long as this value lives.
 #[derive(Debug)]
@@ -38,6 +39,12 @@ pub(super) struct Partial {
 
 /// Name of the file in the partial directory by whose lock a run has it for itself.
 const LOCK: &str = "lock";
+/// How long a killed run may take to end before its lock is taken over: one that does not hang ends in milliseconds.
+const DYING_PATIENCE: Duration = Duration::from_secs(2);
+/// How often that is looked for.
+const DYING_POLL: Duration = Duration::from_millis(20);
+/// Longest note of a holder that is read: ours has some twenty bytes.
+const HOLDER_MAX_BYTES: u64 = 64;
 /// How often it is tried to remove the partial directory while what was in it is still being closed.
 const REMOVE_ATTEMPTS: u32 = 50;
 /// Pause between two of those attempts: all of them together take half a second.
@@ -180,22 +187,85 @@ fn make_private(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Locks the partial directory, and notes in the lock who holds it.
+///
+/// A run that was killed while a mount did not answer may never end, and keeps its lock; but it does nothing any more,
+/// so after some patience it is taken over from.
 fn lock(path: &Path) -> Result<FileLock, Error> {
     let name = path.join(LOCK);
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&name)
-        .map_err(|source| Error::io("create", &name, source))?;
-    FileLock::try_take(file).map_err(|source| match source.kind() {
-        io::ErrorKind::WouldBlock => Error::refused(
-            format!("another `rehome move` is working in `{}`", printable(path)),
-            "wait until it ends, or stop it; the copy that it made so far will be used",
-        ),
-        _ => Error::io("lock", name, source),
-    })
+    // Held for a moment only, so that no two runs take over at once; best effort where directories know no locks.
+    let directory = File::open(path).map_err(|source| Error::io("open", path, source))?;
+    let _ = rustix::fs::flock(&directory, FlockOperation::LockExclusive);
+    let patience = Instant::now() + DYING_PATIENCE;
+    loop {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&name)
+            .map_err(|source| Error::io("create", &name, source))?;
+        match FileLock::try_take(file) {
+            Ok(lock) => {
+                let mut file = lock.file();
+                let noted = file.set_len(0).and_then(|()| file.write_all(Holder::this_process().to_line().as_bytes()));
+                noted.map_err(|source| Error::io("write", &name, source))?;
+                return Ok(lock);
+            }
+            Err(source) if source.kind() == io::ErrorKind::WouldBlock => {}
+            Err(source) => return Err(Error::io("lock", name, source)),
+        }
+        let mut line = String::new();
+        // A note that cannot be read is that of a run at work.
+        let _ = File::open(&name).and_then(|file| file.take(HOLDER_MAX_BYTES).read_to_string(&mut line));
+        let holder = Holder::parse(&line);
+        let is_dying = holder.is_some_and(Holder::is_dying);
+        // It may have ended since it was found to hold the lock.
+        let may_be_gone = holder.is_some_and(|holder| !holder.is_there());
+        if (is_dying || may_be_gone) && Instant::now() < patience {
+            std::thread::sleep(DYING_POLL);
+            continue;
+        }
+        if !is_dying {
+            return Err(Error::refused(
+                format!("another `rehome move` is working in `{}`", printable(path)),
+                "wait until it ends, or stop it; the copy that it made so far will be used",
+            ));
+        }
+        std::fs::remove_file(&name).map_err(|source| Error::io("remove", &name, source))?;
+    }
+}
+
+/// The process that holds a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Holder {
+    pid: u32,
+    /// Start time in clock ticks since boot: pids are used again.
+    started: u64,
+}
+
+impl Holder {
+    fn this_process() -> Self {
+        let pid = std::process::id();
+        Self { pid, started: ProcStat::of(pid).map_or(0, |stat| stat.started) }
+    }
+
+    fn to_line(self) -> String {
+        format!("{} {}\n", self.pid, self.started)
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let (pid, started) = line.trim_end().split_once(' ')?;
+        Some(Self { pid: pid.parse().ok()?, started: started.parse().ok()? })
+    }
+
+    fn is_there(self) -> bool {
+        ProcStat::of(self.pid).is_some_and(|stat| stat.started == self.started)
+    }
+
+    fn is_dying(self) -> bool {
+        self.is_there() && proc_stat::is_dying(self.pid)
+    }
 }
 
 /// Removes everything in a directory; directories that forbid it are opened up first.
@@ -231,6 +301,17 @@ mod tests {
         assert!(error.to_string().contains("another `rehome move`"), "{error}");
         drop(first);
         assert!(Partial::open(&destination).is_ok());
+    }
+
+    #[test]
+    fn the_lock_tells_its_holder() {
+        let dir = tempfile::tempdir().unwrap();
+        let partial = Partial::open(&dir.path().join("d")).unwrap();
+        let line = std::fs::read_to_string(partial.path.join("lock")).unwrap();
+        let holder = Holder::parse(&line).unwrap();
+        assert_eq!(holder, Holder::this_process());
+        assert!(!holder.is_dying());
+        assert_eq!(Holder::parse(""), None);
     }
 
     #[test]

@@ -1,4 +1,7 @@
 //! `rehome move`: shows the plan, asks, carries it out, says what is to be done after.
+//!
+//! A move takes as long as it takes, but a signal must end it also when a mount stopped answering. So the work is done by
+//! a process of its own ([`work`]); see [`crate::commands::supervise`].
 
 mod hazards;
 mod text;
@@ -6,14 +9,19 @@ mod text;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::process::Signal;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cli::{MoveArgs, PlainFormat};
 use crate::commands::progress;
-use crate::error::{EXIT_OK, Error, printable};
+use crate::commands::supervise::{
+    self, Outcome, Patience, Terms, emit, end_with_parent, is_told_to_go_on, supervise, this_program_as,
+};
+use crate::error::{EXIT_INTERRUPTED, EXIT_OK, Error, printable};
 use crate::facts::Target;
 use crate::migrate::{self, Moved, Plan, Request, SCHEMA_VERSION, Scope};
+use crate::progress::Progress;
 use crate::report;
 use crate::rules::RuleSet;
 use crate::scan::access::Access;
@@ -39,6 +47,16 @@ pub struct MoveReport {
     pub result: Option<Moved>,
 }
 
+/// What the worker tells: the plan, then how it ended.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Told {
+    plan: Option<Plan>,
+    result: Option<Moved>,
+    script: Option<Vec<u8>>,
+}
+
+type Event = supervise::Event<Told>;
+
 /// Moves one repository.
 ///
 /// # Errors
@@ -54,15 +72,97 @@ pub fn run(args: &MoveArgs, out: &mut dyn Write) -> Result<u8, Error> {
         ));
     }
     let interrupt = Interrupt::on_signals()?;
+    let progress = progress::for_terminal(args.quiet);
+    let mut on_plan = |told: &Told| decide(args, told, out).map(Some);
+    let mut terms = Terms {
+        limit: None,
+        patience: Patience::WhileAlive,
+        interrupt: &interrupt,
+        progress: progress.as_ref(),
+        on_partial: &mut on_plan,
+    };
+    let (outcome, rest) = supervise(&mut this_program_as("__move", "move"), &mut terms)?;
+    drop(progress);
+    rest.wait();
+    match outcome {
+        Outcome::Finished(told) => finish(args, *told, out),
+        Outcome::Partial { report, stuck_at: Some(_), .. } => Err(stuck(report.as_deref())),
+        Outcome::Partial { .. } => Err(Error::Interrupted),
+    }
+}
+
+/// Shows the plan and returns whether it is to be carried out; the parent's side.
+fn decide(args: &MoveArgs, told: &Told, out: &mut dyn Write) -> Result<bool, Error> {
+    let Some(plan) = &told.plan else { return Ok(false) };
+    if args.format == PlainFormat::Text {
+        text::write_plan(plan, out).and_then(|()| out.flush()).map_err(Error::Output)?;
+    }
+    if args.dry_run {
+        return Ok(false);
+    }
+    refuse_blocked(plan)?;
+    Ok(args.yes || ask()?)
+}
+
+fn finish(args: &MoveArgs, told: Told, out: &mut dyn Write) -> Result<u8, Error> {
+    match (told, args.format) {
+        (Told { script: Some(script), .. }, _) => out.write_all(&script).map_err(Error::Output)?,
+        (Told { result: Some(moved), plan, .. }, PlainFormat::Text) => {
+            // What was printed with the plan a moment ago needs no second time.
+            let shown = plan.as_ref().map_or(&[][..], |plan| &plan.notes);
+            text::write_moved(&moved, shown, out).and_then(|()| out.flush()).map_err(Error::Output)?;
+        }
+        (told, PlainFormat::Json) => write_json(told.plan, told.result, out)?,
+        _ if args.dry_run => {}
+        _ => writeln!(out, "Nothing was done.").map_err(Error::Output)?,
+    }
+    Ok(EXIT_OK)
+}
+
+/// Says that a signal ended a move whose mount does not answer.
+fn stuck(told: Option<&Told>) -> Error {
+    let kept = told.and_then(|told| told.plan.as_ref()).map_or_else(
+        || "nothing was copied yet".to_owned(),
+        |plan| format!("what was copied is kept in `{}`, and the same command goes on from there", plan.partial),
+    );
+    Error::Reported {
+        message: "interrupted while a mount did not answer".to_owned(),
+        causes: Vec::new(),
+        hint: Some(format!("mount it again (in WSL 2: `wsl --shutdown` from Windows); {kept}")),
+        exit_code: EXIT_INTERRUPTED,
+    }
+}
+
+/// Does the work of `move` and writes [`Event`]s to `out`.
+///
+/// # Errors
+///
+/// [`Error::Output`] when the parent is gone; what goes wrong with the move itself is an event.
+pub fn work(args: &MoveArgs, out: &mut dyn Write) -> Result<u8, Error> {
+    // What was copied is kept whatever ends it, and the next run must not find it still at work.
+    end_with_parent(Signal::KILL)?;
+    let interrupt = Interrupt::on_signals()?;
+    match carry_out(args, &interrupt, out) {
+        Ok(told) => emit(out, &Event::Finished { report: Box::new(told) })?,
+        Err(Error::Output(error)) => return Err(Error::Output(error)),
+        Err(error) => emit(out, &Event::failed(&error))?,
+    }
+    Ok(EXIT_OK)
+}
+
+fn carry_out(args: &MoveArgs, interrupt: &Interrupt, out: &mut dyn Write) -> Result<Told, Error> {
     let system = System::live(FilesystemRuleSet::builtin()?)?;
+    emit(out, &Event::Started)?;
     let given = args.source.clone().unwrap_or_else(|| PathBuf::from("."));
     let access = Access::default();
+    let progress = supervise::Told::new();
+    progress.at(&given);
     let path = system.resolve_spelling(&given)?;
     let profile = scan(&path, &access).map_err(|error| system.explain(&path, error))?;
     let location = system.locate(&profile.worktree)?;
     let destination = destination(args, &system, &location, &profile.worktree)?;
     if let Some(moved) = migrate::finished_before(&destination) {
-        return finish(args, None, moved, out);
+        return Ok(Told { result: Some(moved), ..Told::default() });
     }
     let mut request = request(args, &system, &location, destination)?;
     if let Some(target) = &request.target {
@@ -72,43 +172,19 @@ pub fn run(args: &MoveArgs, out: &mut dyn Write) -> Result<u8, Error> {
         request.notes = hazards.notes;
         request.rebuildable = rules.rebuildable().to_vec();
     }
-    let progress = progress::for_terminal(args.quiet);
-    let prepared = migrate::prepare(&profile, &request, &interrupt, progress.as_ref())?;
-    let plan = prepared.plan.clone();
+    let prepared = migrate::prepare(&profile, &request, interrupt, &progress)?;
     if args.script {
-        if let Some(blocker) = plan.blockers.first() {
+        if let Some(blocker) = prepared.plan.blockers.first() {
             return Err(Error::refused(blocker.say.clone(), blocker.fix.clone()));
         }
-        out.write_all(&migrate::script(&prepared)).map_err(Error::Output)?;
-        return Ok(EXIT_OK);
+        return Ok(Told { script: Some(migrate::script(&prepared)), ..Told::default() });
     }
-    if args.format == PlainFormat::Text {
-        text::write_plan(&plan, out).and_then(|()| out.flush()).map_err(Error::Output)?;
+    let mut told = Told { plan: Some(prepared.plan.clone()), ..Told::default() };
+    emit(out, &Event::Partial { report: Box::new(told.clone()) })?;
+    if is_told_to_go_on() {
+        told.result = Some(migrate::execute(prepared, interrupt, &progress)?);
     }
-    if args.dry_run {
-        if args.format == PlainFormat::Json {
-            write_json(Some(plan), None, out)?;
-        }
-        return Ok(EXIT_OK);
-    }
-    refuse_blocked(&plan)?;
-    if !args.yes && !ask()? {
-        writeln!(out, "Nothing was done.").map_err(Error::Output)?;
-        return Ok(EXIT_OK);
-    }
-    let moved = migrate::execute(prepared, &interrupt, progress.as_ref())?;
-    drop(progress);
-    finish(args, Some(plan), moved, out)
-}
-
-fn finish(args: &MoveArgs, plan: Option<Plan>, moved: Moved, out: &mut dyn Write) -> Result<u8, Error> {
-    // What was printed with the plan a moment ago needs no second time.
-    let shown = plan.as_ref().map_or(&[][..], |plan| &plan.notes);
-    match args.format {
-        PlainFormat::Text => text::write_moved(&moved, shown, out).and_then(|()| out.flush()).map_err(Error::Output)?,
-        PlainFormat::Json => write_json(plan, Some(moved), out)?,
-    }
-    Ok(EXIT_OK)
+    Ok(told)
 }
 
 fn write_json(plan: Option<Plan>, result: Option<Moved>, out: &mut dyn Write) -> Result<(), Error> {
