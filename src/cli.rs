@@ -55,6 +55,9 @@ pub enum Command {
     /// Do the work of `move` and report it as events
     #[command(name = "__move", hide = true)]
     MoveWorker(MoveArgs),
+    /// Look for repositories for `survey` and report them as events
+    #[command(name = "__survey", hide = true)]
+    SurveyWorker(SurveyArgs),
     /// Remove a scratch directory for a run that was given up
     #[command(name = "__remove-scratch", hide = true)]
     RemoveScratch {

@@ -62,6 +62,12 @@ impl Ground {
         child
     }
 
+    fn make_directories(&self) {
+        for number in 0..20 {
+            fs::create_dir_all(self.world.ground().join(format!("d{number}/e"))).unwrap();
+        }
+    }
+
     /// What a run must leave alone, and that nothing of it is at work any more once the mount answers.
     fn assert_clean(&self, what: &str) {
         let left: Vec<_> = fs::read_dir(self.disk()).unwrap().flatten().map(|entry| entry.path()).collect();
@@ -184,6 +190,34 @@ fn a_result_that_should_go_to_the_mount_that_hangs_holds_nothing_up() {
     let run = Run::of(command, PATIENCE);
     assert_eq!(run.status.code(), Some(1), "{run:?}");
     ground.assert_clean("a result on the mount");
+}
+
+#[test]
+fn a_search_for_repositories_ends_when_a_mount_hangs_and_names_it() {
+    if !available("a_search_for_repositories_ends_when_a_mount_hangs_and_names_it") {
+        return;
+    }
+    let ground = Ground::new();
+    ground.make_directories();
+    let survey = || {
+        let mut command = ground.world.rehome(["survey", "--budget", "5s"]);
+        command.arg(ground.mount.path());
+        command
+    };
+    for calls in [0, 20] {
+        ground.mount.hang_everything_after(calls).unwrap();
+        let run = Run::of(survey(), PATIENCE);
+        assert_eq!(run.status.code(), Some(1), "{calls}: {run:?}");
+        let place = ground.mount.path().display();
+        assert!(run.stderr.starts_with(&format!("rehome: `{place}` did not answer")), "{calls}: {run:?}");
+        ground.assert_clean("a search");
+    }
+    ground.mount.hang_everything().unwrap();
+    let child = survey().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    assert!(ground.mount.wait_for_hung(1, PATIENCE));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(end_of(child).0, Some(130));
+    ground.assert_clean("a search");
 }
 
 #[test]

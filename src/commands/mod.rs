@@ -41,6 +41,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<u8, Error> {
         Some(Command::Worker(args)) => check::work(&args, out),
         Some(Command::BenchWorker(args)) => bench::work(&args, out),
         Some(Command::MoveWorker(args)) => move_::work(&args, out),
+        Some(Command::SurveyWorker(args)) => survey::work(&args, out),
         Some(Command::RemoveScratch { path }) => apart::remove_scratch(&path, out),
         Some(Command::Write { path }) => apart::write_input(&path, out),
         Some(Command::Locate { path }) => fs::locate(&path, out),

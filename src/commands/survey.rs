@@ -1,18 +1,24 @@
 //! `rehome survey`: find repositories, measure each for a short time, rank them.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
 use crate::cli::{PlainFormat, SurveyArgs};
 use crate::commands::output::terminal_style;
 use crate::commands::progress;
-use crate::commands::supervise::{Outcome, Patience, Terms, no_answer, supervise};
+use crate::commands::supervise::{
+    self, Event, Outcome, Patience, Terms, emit, end_with_parent, no_answer, supervise, this_program_as,
+};
 use crate::error::{EXIT_OK, Error, printable};
 use crate::format;
-use crate::progress::Silent;
+use crate::progress::{Progress, Silent};
 use crate::report::Report;
 use crate::report::survey::{Finding, Survey, write_finding, write_survey};
 use crate::scan::access::Access;
@@ -39,7 +45,7 @@ const GRACE: Duration = Duration::from_millis(1_500);
 pub fn run(args: &SurveyArgs, out: &mut dyn Write) -> Result<u8, Error> {
     let started = Instant::now();
     let interrupt = Interrupt::on_signals()?;
-    let (dirs, found) = search(args)?;
+    let (dirs, found) = search(args, &interrupt)?;
     let mut survey = Survey {
         dirs: dirs.iter().map(|dir| dir.to_string_lossy().into_owned()).collect(),
         notes: notes(&found, args),
@@ -54,10 +60,72 @@ pub fn run(args: &SurveyArgs, out: &mut dyn Write) -> Result<u8, Error> {
     if interrupt.is_set() { Err(Error::Interrupted) } else { Ok(EXIT_OK) }
 }
 
-fn search(args: &SurveyArgs) -> Result<(Vec<PathBuf>, Found), Error> {
-    let dirs = if args.dirs.is_empty() { vec![PathBuf::from(".")] } else { args.dirs.clone() };
+/// What the search brought, as the process that made it tells; paths in the system's own form, since names need not be
+/// UTF-8.
+#[derive(Debug, Serialize, Deserialize)]
+struct Told {
+    dirs: Vec<OsString>,
+    repositories: Vec<OsString>,
+    directories: usize,
+    unreadable: usize,
+    is_cut: bool,
+}
+
+/// Has the directories searched by a process of its own, since any of them may be on a mount that hangs.
+fn search(args: &SurveyArgs, interrupt: &Interrupt) -> Result<(Vec<PathBuf>, Found), Error> {
     let bars = progress::for_terminal(args.quiet);
     bars.begin("looking for repositories", None);
+    let mut terms = Terms {
+        limit: Some(args.budget / SEARCH_SHARE + GRACE),
+        patience: Patience::None,
+        interrupt,
+        progress: &Silent,
+        on_partial: &mut no_answer::<Told>,
+    };
+    let (outcome, rest) = supervise(&mut this_program_as("__survey", "survey"), &mut terms)?;
+    bars.end();
+    match outcome {
+        Outcome::Finished(told) => {
+            rest.wait();
+            let paths = |names: Vec<OsString>| names.into_iter().map(PathBuf::from).collect();
+            let Told { dirs, repositories, directories, unreadable, is_cut } = *told;
+            Ok((paths(dirs), Found { repositories: paths(repositories), directories, unreadable, is_cut }))
+        }
+        Outcome::Partial { is_interrupted: true, .. } => Err(Error::Interrupted),
+        Outcome::Partial { stuck_at, .. } => {
+            let place = stuck_at.map_or_else(|| "a directory".to_owned(), |place| format!("`{}`", printable(place)));
+            Err(Error::refused(
+                format!("{place} did not answer while it was searched"),
+                "its mount hangs or is very slow: see if `ls` answers there, mount it again (in WSL 2: `wsl --shutdown` \
+                 from Windows), or name directories further down",
+            ))
+        }
+    }
+}
+
+/// Searches, and tells what was found; the side of the process that may be left behind.
+///
+/// # Errors
+///
+/// [`Error::Output`] when the parent is gone; what goes wrong with the search is an event.
+pub fn work(args: &SurveyArgs, out: &mut dyn Write) -> Result<u8, Error> {
+    end_with_parent(Signal::TERM)?;
+    emit(out, &Event::<Told>::Started)?;
+    match search_here(args) {
+        Ok((dirs, found)) => {
+            let names = |paths: Vec<PathBuf>| paths.into_iter().map(PathBuf::into_os_string).collect();
+            let Found { repositories, directories, unreadable, is_cut } = found;
+            let told = Told { dirs: names(dirs), repositories: names(repositories), directories, unreadable, is_cut };
+            emit(out, &Event::Finished { report: Box::new(told) })?;
+        }
+        Err(error) => emit(out, &Event::<Told>::failed(&error))?,
+    }
+    Ok(EXIT_OK)
+}
+
+fn search_here(args: &SurveyArgs) -> Result<(Vec<PathBuf>, Found), Error> {
+    let dirs = if args.dirs.is_empty() { vec![PathBuf::from(".")] } else { args.dirs.clone() };
+    let progress = supervise::Told::new();
     let started = Instant::now();
     let limit = args.budget / SEARCH_SHARE;
     let access = Arc::new(Access::default());
@@ -70,6 +138,7 @@ fn search(args: &SurveyArgs) -> Result<(Vec<PathBuf>, Found), Error> {
             max_directories: MAX_DIRECTORIES.saturating_sub(all.directories),
             limit: limit.saturating_sub(started.elapsed()),
         };
+        progress.at(&dir);
         let found = find(&dir, bounds, &access)?;
         all.repositories.extend(found.repositories);
         all.directories += found.directories;
@@ -77,7 +146,6 @@ fn search(args: &SurveyArgs) -> Result<(Vec<PathBuf>, Found), Error> {
         all.is_cut |= found.is_cut;
         absolute.push(dir);
     }
-    bars.end();
     // The same directory may be given twice, or one within the other.
     all.repositories.sort();
     all.repositories.dedup();
