@@ -162,7 +162,11 @@ fn file_name(number: u64) -> String {
 
 fn write_dated(path: &Path, data: &[u8], mtime: SystemTime) -> Result<(), Error> {
     std::fs::write(path, data)
-        .and_then(|()| filetime::set_file_mtime(path, filetime::FileTime::from_system_time(mtime)))
+        .and_then(|()| {
+            // Both, since some FUSE filesystems ignore a change of one alone.
+            let time = filetime::FileTime::from_system_time(mtime);
+            filetime::set_file_times(path, time, time)
+        })
         .map_err(|e| Error::io("write", path, e))
 }
 

@@ -170,6 +170,7 @@ fn settle(prepared: &Prepared<'_>, engine: &Engine<'_>, inventory: &mut Inventor
     let local = Tuner::default();
     let mut todo = missing(inventory, engine);
     let mut checked: Option<Vec<PathBuf>> = None;
+    let mut is_still = false;
     for round in 0..MAX_ROUNDS {
         copy_round(engine, inventory, &todo)?;
         let unreadable = std::mem::take(&mut *lock(&engine.unreadable));
@@ -195,6 +196,7 @@ fn settle(prepared: &Prepared<'_>, engine: &Engine<'_>, inventory: &mut Inventor
         }
         let changed = difference(inventory, &now, engine);
         engine.remove(&changed.gone)?;
+        is_still = changed.stale.is_empty() && unreadable.is_empty();
         *inventory = now;
         todo = again(inventory, changed.stale, &bad, engine)?;
         if todo.is_empty() && unreadable.is_empty() {
@@ -203,6 +205,12 @@ fn settle(prepared: &Prepared<'_>, engine: &Engine<'_>, inventory: &mut Inventor
         checked = Some(todo.iter().map(|at| inventory.entries[*at].path.clone()).collect());
     }
     let paths: Vec<&Path> = todo.iter().map(|at| inventory.entries[*at].path.as_path()).collect();
+    if is_still {
+        return Err(Error::refused(
+            format!("the copy does not read back as it was written: {}", named(&paths)),
+            "the destination's filesystem loses contents or times of files; check its disk, or name another destination",
+        ));
+    }
     Err(Error::refused(
         format!("the source does not keep still: {} changed each time it was copied", named(&paths)),
         "stop what writes there (an editor, a build, a sync program), and run the same command again; it continues",

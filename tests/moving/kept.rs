@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 
-use crate::ground::{Ground, can, os, partial, picture, worktree};
+use crate::ground::{Ground, REHOME, can, os, partial, picture, text, worktree};
+use crate::slow_mount::{Options, SlowMount, available};
 
 #[test]
 fn files_links_times_and_the_state_of_git_are_kept_and_the_source_is_not_touched() {
@@ -30,6 +31,22 @@ fn files_links_times_and_the_state_of_git_are_kept_and_the_source_is_not_touched
     assert_eq!(verified["refs"], 4);
     assert_eq!(verified["real_changes"], 3);
     assert_eq!(verified["artefacts"], 0);
+}
+
+#[test]
+fn times_are_kept_on_a_mount_that_takes_both_of_them_or_none() {
+    if !available("times_are_kept_on_a_mount_that_takes_both_of_them_or_none") {
+        return;
+    }
+    let ground = Ground::furnished();
+    fs::create_dir(ground.path("drive")).unwrap();
+    let mount = SlowMount::new(&ground.path("drive"), Options::default()).unwrap();
+    mount.take_both_times_or_none();
+    let mut command = ground.clean(std::process::Command::new(REHOME));
+    command.arg("move").arg(ground.source()).arg(mount.path().join("dest")).args(["--yes", "--target-fs", "fuse.slow"]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(worktree(&ground.path("drive/dest")), worktree(&ground.source()));
 }
 
 #[test]

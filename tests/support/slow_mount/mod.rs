@@ -199,6 +199,11 @@ impl SlowMount {
         self.tree.lie(path, Some(size_bytes));
     }
 
+    /// Ignores changes of one of a file's two times from now on, as filesystems made with libfuse 2 do.
+    pub(crate) fn take_both_times_or_none(&self) {
+        self.tree.take_both_times_or_none();
+    }
+
     /// Ends a lie.
     pub(crate) fn tell_the_truth(&self, path: &Path) {
         self.tree.lie(path, None);

@@ -73,6 +73,7 @@ struct State {
     files: HashMap<u64, Arc<OpenFile>>,
     listings: HashMap<u64, Arc<Vec<Item>>>,
     lies: HashMap<PathBuf, u64>,
+    takes_both_times_or_none: bool,
 }
 
 /// The backing directory as the kernel knows it.
@@ -104,6 +105,11 @@ impl Tree {
             Some(size) => state.lies.insert(path.to_owned(), size),
             None => state.lies.remove(path),
         };
+    }
+
+    /// Ignores changes of one of a file's two times from now on, as libfuse 2 does.
+    pub(crate) fn take_both_times_or_none(&self) {
+        locked(&self.state).takes_both_times_or_none = true;
     }
 
     /// Returns the path of a node (and a name in it) relative to the mount point; empty for the root and for files
@@ -221,7 +227,9 @@ impl Tree {
                 )?,
             }
         }
-        if changes.atime.is_some() || changes.mtime.is_some() {
+        let is_one_alone = changes.atime.is_some() != changes.mtime.is_some();
+        let is_ignored = is_one_alone && locked(&self.state).takes_both_times_or_none;
+        if (changes.atime.is_some() || changes.mtime.is_some()) && !is_ignored {
             let times = Timestamps { last_access: timespec(changes.atime), last_modification: timespec(changes.mtime) };
             match (&path, &file) {
                 (Ok(path), _) => fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?,
