@@ -171,6 +171,19 @@ fn every_suite_runs_and_proves_its_work() {
 }
 
 #[test]
+fn a_result_may_go_to_a_descriptor_of_the_run() {
+    let (_dir, a, b) = two_places();
+    let places = [text(&a), text(&b), "--suite", "small", "--files", "20", "--rounds", "1", "--quiet"];
+    for (name, stream) in [("/dev/stdout", stdout as fn(&Output) -> String), ("/dev/stderr", stderr)] {
+        let output = rehome(&[&places[..], &["--output", name]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said = stream(&output);
+        assert!(said.contains("\"kind\": \"bench\"") && said.contains("\"complete\": true"), "{name}: {said}");
+    }
+    assert_eq!((entries(&a), entries(&b)), (0, 0));
+}
+
+#[test]
 fn a_signal_keeps_what_was_finished_and_removes_the_scratch_directories() {
     for stop in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
         let (dir, a, b) = two_places();

@@ -64,6 +64,9 @@ fn measure(args: &BenchArgs, out: &mut dyn Write) -> Result<u8, Error> {
             announce(report);
             is_announced = true;
         }
+        if let Some(path) = own_descriptor(args) {
+            output::write_file(path, |file| report::write_json(report, file))?;
+        }
         Ok(None)
     };
     let mut terms = Terms {
@@ -129,9 +132,18 @@ fn did_not_answer(args: &BenchArgs, stuck_at: Option<String>) -> Error {
     Error::refused(format!("{place} did not answer within {} s", (args.budget + GRACE).as_secs_f64()), HUNG_HINT)
 }
 
+/// Returns where the result goes when that is a device or a descriptor of this process (`/dev/stderr`, `/dev/fd/3`), which
+/// means something else to another process, and never hangs.
+fn own_descriptor(args: &BenchArgs) -> Option<&Path> {
+    args.output.as_deref().filter(|path| path.starts_with("/dev") || path.starts_with("/proc"))
+}
+
 /// Saves the report at the end. The file may lie on the mount that hangs, so a process of its own writes it.
 fn save_last(report: &BenchReport, args: &BenchArgs) -> Result<(), Error> {
     let Some(path) = &args.output else { return Ok(()) };
+    if own_descriptor(args).is_some() {
+        return output::write_file(path, |file| report::write_json(report, file));
+    }
     let mut text = Vec::new();
     report::write_json(report, &mut text).map_err(Error::Output)?;
     apart::write_file(path, text)
@@ -166,11 +178,11 @@ fn measure_here(args: &BenchArgs, interrupt: &Interrupt, out: &mut dyn Write) ->
     let mut save = |report: &BenchReport| {
         emit(out, &Event::Partial { report: Box::new(report.clone()) })?;
         match &args.output {
-            Some(path) => {
+            Some(path) if own_descriptor(args).is_none() => {
                 told.at(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
                 output::write_file(path, |file| report::write_json(report, file))
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
     };
     let Finished { mut report, .. } = bench::run(&options, places, &env, &mut save)?;
