@@ -149,7 +149,7 @@ fn save_last(report: &BenchReport, args: &BenchArgs) -> Result<(), Error> {
     apart::write_file(path, text)
 }
 
-/// Does the work of `bench` and writes [`Event`]s to `out`.
+/// Does the work of `bench` and writes [`supervise::Event`]s to `out`.
 ///
 /// # Errors
 ///

@@ -7,7 +7,7 @@
 //!
 //! A child that is late may be slow and not stuck: `check` gives it up at once, since it has left nothing behind by
 //! then; where something has to be removed or a copy to be completed, the child is given up only when it shows no
-//! [`Life`] any more.
+//! sign of life any more.
 
 mod life;
 

@@ -33,7 +33,7 @@ use crate::signals::Interrupt;
 /// What is timed, in this order: the cheap ones first, so that a run that is cut short has something to say.
 const WORKLOADS: &[Workload] = &[Workload::Stat, Workload::GitStatus, Workload::Walk];
 
-/// Does the work of `check` and writes [`Event`]s to `out`.
+/// Does the work of `check` and writes [`Event`](crate::commands::supervise::Event)s to `out`.
 ///
 /// # Errors
 ///

@@ -133,7 +133,7 @@ fn stuck(told: Option<&Told>) -> Error {
     }
 }
 
-/// Does the work of `move` and writes [`Event`]s to `out`.
+/// Does the work of `move` and writes [`supervise::Event`]s to `out`.
 ///
 /// # Errors
 ///
