@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use gix::index::extension::tree;
 use rustix::fs::{AtFlags, statat};
 
 use crate::error::Error;
@@ -21,6 +22,8 @@ use crate::measure::sweep::Stop;
 
 /// Share of the budget for taking over contents that git reads.
 const CONTENTS_SHARE: f64 = 0.1;
+/// Bytes in memory for one of the cache of trees in the index, at most: some thirty there are a hundred here.
+const TREE_GROWTH: usize = 64;
 /// Share of the budget for taking over objects.
 const OBJECTS_SHARE: f64 = 0.1;
 /// Entries that are taken over because `git status` named them; more would make a copy of the whole.
@@ -113,8 +116,11 @@ impl CopySide {
         } else if let Some(head) = profile.head_commit.as_deref() {
             let limit =
                 Instant::now() + Duration::try_from_secs_f64(session.share_s(OBJECTS_SHARE)).unwrap_or_default();
-            let cached = profile.index.as_ref().and_then(|index| index.state.tree());
-            match objects::take_head(place, &git, head, cached, limit, session.interrupt)? {
+            let cached = session.raw.extension(&session.bytes, tree::SIGNATURE).and_then(|data| {
+                // No more memory than the extension itself could describe.
+                tree::decode(data, session.raw.hash(), Some(data.len().saturating_mul(TREE_GROWTH)))
+            });
+            match objects::take_head(place, &git, head, cached.as_ref(), limit, session.interrupt)? {
                 Some(taken) => {
                     self.head_files = taken.files;
                     self.objects_s = taken.first_s;

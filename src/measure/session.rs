@@ -196,13 +196,17 @@ pub fn measure_in_place_only(
 
 fn run(request: &Request, progress: &dyn Progress, interrupt: &Interrupt, copies: bool) -> Result<Outcome, Error> {
     let started = Instant::now();
-    let Some(index) = request.profile.index.as_ref().filter(|index| !index.state.entries().is_empty()) else {
+    let nothing_tracked = || {
         let notes = vec!["nothing is tracked, so there is nothing to measure".to_owned()];
-        return Ok(Outcome { complete: true, notes, ..Outcome::default() });
+        Ok(Outcome { complete: true, notes, ..Outcome::default() })
     };
+    let Some(index) = &request.profile.index else { return nothing_tracked() };
     let bytes = whole_index(index)?;
     let hash = index.state.object_hash();
     let raw = RawIndex::parse(&bytes, hash)?;
+    if raw.entries.is_empty() {
+        return nothing_tracked();
+    }
     let files = Files::of(&raw)?;
     let run_dir = RunDir::create(request.target, request.cache_home)?;
     let settings = Settings::of(request.profile);

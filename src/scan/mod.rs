@@ -48,10 +48,20 @@ pub struct Index {
     pub bytes: Vec<u8>,
     /// The shared index that a split index refers to: its file name and bytes.
     pub shared: Option<(String, Vec<u8>)>,
-    /// The decoded entries; a split index is dissolved.
+    /// The decoded entries; a split index is dissolved. None after [`Self::forget_entries`].
     pub state: gix::index::State,
     /// The file's modification time: seconds and nanoseconds since the epoch.
     pub mtime: (i64, u32),
+}
+
+impl Index {
+    /// Forgets the decoded entries where the bytes still say the same, for who is done with them: of a large repository
+    /// they are a quarter of all memory.
+    pub fn forget_entries(&mut self) {
+        if self.shared.is_none() {
+            self.state = gix::index::State::new(self.state.object_hash());
+        }
+    }
 }
 
 /// Files below `.git/info` that decide what `git status` shows.

@@ -70,7 +70,7 @@ impl Check<'_> {
         self.started = Instant::now();
         let given = self.args.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let path = system.resolve_spelling(&given)?;
-        let profile = match scan(&path, &self.access) {
+        let mut profile = match scan(&path, &self.access) {
             Ok(profile) => profile,
             Err(_) if before_clone::is_vacant(&system, &path) => {
                 let report = self.before_clone(&system, &path, &rules, out)?;
@@ -85,6 +85,12 @@ impl Check<'_> {
         let is_native = location.is_target && self.args.target.is_none();
         let target = if is_native { None } else { self.target(&system, &location, &mut report)? };
         let observations = self.gather(&rules, &profile, &mut report);
+        if self.args.run.is_empty()
+            && let Some(index) = &mut profile.index
+        {
+            // Nothing but a full copy asks for them from here on.
+            index.forget_entries();
+        }
         let judgement = judge(&observations, &rules, self.args.primary.map(toolchain_of));
         report.facts.toolchain = Some(judgement.toolchain.clone());
         report.facts.hazards = Some(judgement.hazard_facts());
