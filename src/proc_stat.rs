@@ -16,6 +16,8 @@ pub struct ProcStat {
     pub flags: u64,
     /// Processor time that its threads used so far, in clock ticks.
     pub ticks: u64,
+    /// Processor time of its children that ended and were waited for, in clock ticks.
+    pub child_ticks: u64,
     /// When it started, in clock ticks since boot: pids are used again.
     pub started: u64,
 }
@@ -48,8 +50,11 @@ impl ProcStat {
         let flags = field(9)?.parse().ok()?;
         let in_program: u64 = field(14)?.parse().ok()?;
         let in_kernel: u64 = field(15)?.parse().ok()?;
+        let child_in_program: u64 = field(16)?.parse().ok()?;
+        let child_in_kernel: u64 = field(17)?.parse().ok()?;
         let started = field(22)?.parse().ok()?;
-        Some(Self { state, flags, ticks: in_program + in_kernel, started })
+        let (ticks, child_ticks) = (in_program + in_kernel, child_in_program + child_in_kernel);
+        Some(Self { state, flags, ticks, child_ticks, started })
     }
 }
 
@@ -74,7 +79,10 @@ mod tests {
     #[test]
     fn the_fields_are_those_of_the_manual_whatever_the_program_is_called() {
         let text = "7 (a b) c) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24\n";
-        assert_eq!(ProcStat::parse(text), Some(ProcStat { state: 'S', flags: 9, ticks: 29, started: 22 }));
+        assert_eq!(
+            ProcStat::parse(text),
+            Some(ProcStat { state: 'S', flags: 9, ticks: 29, child_ticks: 33, started: 22 })
+        );
         assert_eq!(ProcStat::parse("7 (a) S 4"), None);
         assert_eq!(ProcStat::parse("nonsense"), None);
     }

@@ -16,7 +16,8 @@ use crate::measure::private_git::{Parts, PrivateGit, ahead_of_now};
 use crate::measure::probe::copy::READ_BY_GIT;
 use crate::measure::probe::{Answer, Ask, Copied, PathBytes};
 use crate::measure::raw_index::Kind;
-use crate::measure::session::{CopyFacts, Halt, Session};
+use crate::measure::request::{CopyFacts, Halt};
+use crate::measure::session::Session;
 use crate::measure::skeleton::{self, Skeleton, entry_stat, open_dir};
 use crate::measure::sweep::Stop;
 

@@ -1,5 +1,7 @@
 //! Whether other programs kept the machine busy while it was measured.
 
+use crate::proc_stat::ProcStat;
+
 /// Shortest time of measuring, in ticks of all processors together, that says anything: the kernel counts in ticks.
 const FEWEST_TICKS: u64 = 40;
 /// Share of the processors that others may use before a reader has to know.
@@ -21,23 +23,19 @@ impl Reading {
     #[must_use]
     pub fn now() -> Option<Self> {
         let system = std::fs::read_to_string("/proc/stat").ok()?;
-        let own = std::fs::read_to_string("/proc/self/stat").ok()?;
-        Self::parse(&system, &own)
+        let own = ProcStat::of(std::process::id())?;
+        Self::parse(&system, own)
     }
 
-    /// Reads the texts of `/proc/stat` and `/proc/self/stat`; their fields are in proc(5).
-    fn parse(system: &str, own: &str) -> Option<Self> {
+    /// Reads the text of `/proc/stat`; its fields are in proc(5).
+    fn parse(system: &str, own: ProcStat) -> Option<Self> {
         let numbers =
             |text: &str| -> Vec<u64> { text.split_ascii_whitespace().map_while(|w| w.parse().ok()).collect() };
         // user, nice, system, idle, iowait, irq, softirq, steal; what guests used is in user already.
         let all = numbers(system.lines().next()?.strip_prefix("cpu ")?);
         let idle = all.get(3)? + all.get(4)?;
         let all: u64 = all.iter().take(8).sum();
-        // The program's name may hold anything but ends at the last parenthesis; utime, stime, cutime, cstime are the
-        // 14th to 17th field, the third stands behind the parenthesis.
-        let fields = &own[own.rfind(')')? + 1..];
-        let times = fields.split_ascii_whitespace().skip(11).take(4).map(|word| word.parse::<u64>().ok());
-        Some(Self { all, busy: all - idle, own: times.sum::<Option<u64>>()? })
+        Some(Self { all, busy: all - idle, own: own.ticks + own.child_ticks })
     }
 }
 
@@ -98,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn the_counters_are_read_whatever_the_program_is_called() {
+    fn the_counters_of_the_system_and_of_this_process_are_read() {
         let system = "cpu  10 20 30 400 50 6 7 8 9 1\ncpu0 1 2 3 4 5 6 7 8 9 1\n";
-        let own = "77 (a) b 1) S 1 2 3 4 5 6 7 8 9 10 100 200 3 4 20 0\n";
+        let own = ProcStat { state: 'R', flags: 0, ticks: 300, child_ticks: 7, started: 0 };
         assert_eq!(Reading::parse(system, own), Some(Reading { all: 531, busy: 81, own: 307 }));
         assert_eq!(Reading::parse("", own), None);
     }

@@ -4,6 +4,7 @@
 //!
 //! | part | what it does |
 //! | --- | --- |
+//! | [`request`] | what is asked of a run, and what comes of it |
 //! | [`session`] | the order of a run, its budget, and what becomes of it when time or the mount runs out |
 //! | [`status`], [`workloads`] | the workloads: both sides in turn, medians, proof of the same work |
 //! | [`skeleton`], [`copy_side`], [`objects`], [`own_commit`] | the copy: files of the right size without data, and what git needs beside them |
@@ -26,6 +27,7 @@ pub mod private_git;
 pub mod probe;
 pub mod process;
 pub mod raw_index;
+pub mod request;
 pub mod session;
 pub mod settings;
 pub mod shape;
@@ -40,7 +42,8 @@ mod testing;
 mod tests;
 pub mod workloads;
 
-pub use session::{CopyFacts, Outcome, Request, Workload, measure, measure_in_place_only};
+pub use request::{CopyFacts, Outcome, Request, Workload};
+pub use session::{measure, measure_in_place_only};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,8 @@ use crate::measure::model::{MOST_DISAGREEMENT, Part, interval};
 use crate::measure::probe::stale::Stale;
 use crate::measure::probe::untracked::components_of;
 use crate::measure::probe::{Answer, Ask};
-use crate::measure::session::{Halt, Session};
+use crate::measure::request::Halt;
+use crate::measure::session::Session;
 use crate::measure::settings::Untracked;
 use crate::measure::{Method, Sample};
 

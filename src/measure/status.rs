@@ -9,7 +9,8 @@ use crate::measure::objects;
 use crate::measure::porcelain;
 use crate::measure::private_git::{PrivateGit, StatusMode};
 use crate::measure::process::{End, run};
-use crate::measure::session::{Halt, Session};
+use crate::measure::request::Halt;
+use crate::measure::session::Session;
 use crate::measure::workloads::{Sides, at_least, sample};
 use crate::measure::{Measurement, Method, Sample, stats};
 
