@@ -118,8 +118,10 @@ fn a_place_for_a_clone_is_judged_by_its_kind_or_tried_with_small_files_that_go_a
     let tried = check(&["--writes"]);
     let measured = workload(&tried, "small_files");
     assert_eq!(measured["same_work"], true);
+    // Which one depends on the figures, but it is one that looks at them.
     let rule = tried["recommendation"]["rule"].as_str().unwrap();
-    assert!(rule == "clone-elsewhere-as-measured" || rule == "clone-here-as-measured", "{rule}");
+    let measured = ["clone-elsewhere-as-measured", "clone-here-as-measured", "clone-elsewhere-though-noisy"];
+    assert!(measured.contains(&rule), "{rule}");
     assert!(notes(&tried).contains("it is gone"), "{}", notes(&tried));
     assert!(!place.exists() && !place.parent().unwrap().exists());
     assert_eq!(fs::read_dir(ground.mount.path()).unwrap().count(), 1, "only the repository's parent");

@@ -2,13 +2,13 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::measure::copy_side::CopySide;
 use crate::measure::model::{MOST_DISAGREEMENT, Part, interval};
 use crate::measure::probe::stale::Stale;
 use crate::measure::probe::untracked::components_of;
-use crate::measure::probe::{Answer, Ask};
+use crate::measure::probe::{Answer, Ask, fixed};
 use crate::measure::request::Halt;
 use crate::measure::session::Session;
 use crate::measure::settings::Untracked;
@@ -21,6 +21,8 @@ const PRELOAD_SHARE: f64 = 0.58;
 const GUESS_S: f64 = 0.25;
 /// Share of the budget for the calls in the git dir.
 const FIXED_SHARE: f64 = 0.04;
+/// Share of the budget for the same calls in a private git dir; they take a fraction of a millisecond.
+const PRIVATE_SHARE: f64 = 0.01;
 /// Round trips that a directory costs besides those for the components of its paths: open, stat, two reads, close.
 const TRIPS_A_DIRECTORY: f64 = 5.0;
 /// Share of the budget for reading stale files.
@@ -139,7 +141,11 @@ impl Session<'_> {
 
     /// Returns what git's work in the real git dir takes beyond that in a private one, in seconds.
     pub(crate) fn extra_fixed_s(&mut self) -> Result<f64, Halt> {
-        Ok((self.fixed_s()? - self.private_s).max(0.0))
+        // Both are timed at once and in the same way, so that they find the processor's caches alike.
+        let limit = Duration::try_from_secs_f64(self.share_s(PRIVATE_SHARE)).unwrap_or_default();
+        let private = |dir: &PathBuf| fixed::run(rustix::fs::CWD, dir, dir, None, limit).0;
+        let private_s = self.place_git_dir.as_ref().map_or(0.0, private);
+        Ok((self.fixed_s()? - private_s).max(0.0))
     }
 
     /// Makes the calls that a status makes in the git dir; returns their time in seconds.

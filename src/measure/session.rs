@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crate::measure::files::Files;
 use crate::measure::load::Load;
 use crate::measure::private_git::{Parts, PrivateGit, ahead_of_now};
 use crate::measure::probe::client::{Probe, Trouble};
-use crate::measure::probe::{Answer, Ask, Calibration, Setup, fixed};
+use crate::measure::probe::{Answer, Ask, Calibration, Setup};
 use crate::measure::raw_index::RawIndex;
 use crate::measure::request::{Halt, Outcome, Request, Workload};
 use crate::measure::settings::Settings;
@@ -38,10 +38,6 @@ const MEMORY: &str = "/dev/shm";
 /// Share of the files that a copy has to hold for its figures to be scaled up: what git does once would count too often
 /// in a smaller one.
 const FEWEST_PART: f64 = 0.05;
-/// Share of the budget for timing the calls in a private git dir; they take a fraction of a millisecond.
-const PRIVATE_SHARE: f64 = 0.01;
-/// Times that they are made.
-const PRIVATE_TURNS: u32 = 3;
 /// What is said when time runs out.
 const BUDGET_USED_UP: &str = "the budget was used up before every workload was measured; give more with `--budget`";
 /// How long after the deadline an answer may still come: a mount this slow counts as hung.
@@ -109,7 +105,7 @@ fn run(request: &Request, progress: &dyn Progress, interrupt: &Interrupt, copies
         probe,
         calibration: Calibration::default(),
         load: Load::default(),
-        private_s: 0.0,
+        place_git_dir: None,
         outcome,
     };
     let result = session.everything(copies);
@@ -142,8 +138,8 @@ pub(crate) struct Session<'a> {
     pub(crate) probe: Probe,
     pub(crate) calibration: Calibration,
     pub(crate) load: Load,
-    /// Seconds of git's own work in a private git dir, which every run has and the real git dir would replace.
-    pub(crate) private_s: f64,
+    /// The private git dir of runs in place: git's own work in it is in every run, and the real one would replace it.
+    pub(crate) place_git_dir: Option<PathBuf>,
     pub(crate) outcome: Outcome,
 }
 
@@ -268,7 +264,7 @@ impl Session<'_> {
         };
         let place = PrivateGit::create(&self.run_dir()?.join("place.git"), &parts)?;
         place.write_index(&self.bytes, self.index_mtime())?;
-        self.private_s = private_s(place.dir(), self.share_s(PRIVATE_SHARE));
+        self.place_git_dir = Some(place.dir().to_owned());
         Ok(Some(place))
     }
 
@@ -341,14 +337,6 @@ impl Session<'_> {
     pub(crate) fn set_ahead(git: &PrivateGit) -> Result<(), Error> {
         git.set_index_mtime(ahead_of_now())
     }
-}
-
-/// Returns how long git's calls in a private git dir take, in seconds: the quickest of a few times, for the first ones
-/// fill the caches.
-fn private_s(dir: &Path, limit_s: f64) -> f64 {
-    let limit = Duration::try_from_secs_f64(limit_s / f64::from(PRIVATE_TURNS)).unwrap_or_default();
-    let once = |_| fixed::run(rustix::fs::CWD, dir, dir, None, limit).0;
-    (0..PRIVATE_TURNS).map(once).fold(f64::INFINITY, f64::min)
 }
 
 /// Returns `part / of * whole`, rounded; `None` when nothing was looked at.
