@@ -212,6 +212,9 @@ fn a_search_for_repositories_ends_when_a_mount_hangs_and_names_it() {
         assert!(run.stderr.starts_with(&format!("rehome: `{place}` did not answer")), "{calls}: {run:?}");
         ground.assert_clean("a search");
     }
+    // Otherwise what still hangs from before would be taken for the new search.
+    ground.mount.heal();
+    assert!(ground.mount.wait_until_idle(PATIENCE));
     ground.mount.hang_everything().unwrap();
     let child = survey().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     assert!(ground.mount.wait_for_hung(1, PATIENCE));
