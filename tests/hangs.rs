@@ -212,12 +212,12 @@ fn a_search_for_repositories_ends_when_a_mount_hangs_and_names_it() {
         assert!(run.stderr.starts_with(&format!("rehome: `{place}` did not answer")), "{calls}: {run:?}");
         ground.assert_clean("a search");
     }
-    // Otherwise what still hangs from before would be taken for the new search.
-    ground.mount.heal();
-    assert!(ground.mount.wait_until_idle(PATIENCE));
     ground.mount.hang_everything().unwrap();
     let child = survey().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    assert!(ground.mount.wait_for_hung(1, PATIENCE));
+    // That something hangs does not tell that it is this run: the kernel may still close what an earlier one had open.
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let has_begun = || fs::read_to_string(&children).is_ok_and(|pids| !pids.trim().is_empty());
+    assert!(wait_until(PATIENCE, has_begun), "it starts a process that searches, and listens for signals by then");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(end_of(child).0, Some(130));
     ground.assert_clean("a search");

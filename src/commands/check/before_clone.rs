@@ -24,10 +24,11 @@ use crate::scan::git;
 /// A link that leads nowhere is something, and so is a path on a Windows drive that is not mounted: what is wrong
 /// there is not that a clone is missing.
 pub(super) fn is_vacant(system: &System, path: &Path) -> bool {
-    match std::fs::symlink_metadata(path) {
+    let is_empty = match std::fs::symlink_metadata(path) {
         Ok(_) => std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound && system.unmounted_drive(path).is_none(),
-    }
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    is_empty && system.unmounted_drive(path).is_none()
 }
 
 impl Check<'_> {
