@@ -30,9 +30,7 @@ struct Ground {
 impl Ground {
     fn new() -> Ground {
         let world = World::new();
-        let options =
-            Options { subtype: Some("sshfs".to_owned()), fsname: Some("host:/srv".to_owned()), ..Options::default() };
-        let mount = SlowMount::new(&world.ground(), options).unwrap();
+        let mount = SlowMount::new(&world.ground(), Options::like_a_network()).unwrap();
         // One directory down, so that there is room beside it.
         let above = mount.path().join("above");
         fs::create_dir(&above).unwrap();

@@ -30,9 +30,7 @@ struct Ground {
 impl Ground {
     fn new() -> Ground {
         let world = World::new();
-        let options =
-            Options { subtype: Some("sshfs".to_owned()), fsname: Some("host:/srv".to_owned()), ..Options::default() };
-        let mount = SlowMount::new(&world.ground(), options).unwrap();
+        let mount = SlowMount::new(&world.ground(), Options::like_a_network()).unwrap();
         Ground { mount, world }
     }
 
@@ -45,6 +43,15 @@ impl Ground {
         let mut command = self.world.rehome(["bench", "--quiet"]);
         command.arg(self.mount.path()).arg(self.disk()).args(options);
         command
+    }
+
+    /// A repository of which the mount answers all that `check` reads, and nothing of what `--writes` makes beside it.
+    fn repository_beside_which_writes_hang(&self) -> PathBuf {
+        let above = self.mount.path().join("above");
+        fs::create_dir(&above).unwrap();
+        let repository = self.world.make("make_repo.sh", "plain", &above).unwrap().places.remove(0);
+        self.mount.hang("above/.rehome-bench-*/work/**", &[Call::Create, Call::Mkdir]).unwrap();
+        repository
     }
 
     fn saved(&self) -> PathBuf {
@@ -229,11 +236,8 @@ fn a_check_that_writes_ends_when_the_mount_hangs_and_keeps_the_advice() {
         return;
     }
     let ground = Ground::new();
-    let above = ground.mount.path().join("above");
-    fs::create_dir(&above).unwrap();
-    let repository = ground.world.make("make_repo.sh", "plain", &above).unwrap().places.remove(0);
-    // The reading part of the check is answered; the writing one is not.
-    ground.mount.hang("above/.rehome-bench-*/work/**", &[Call::Create, Call::Mkdir]).unwrap();
+    let repository = ground.repository_beside_which_writes_hang();
+    let above = repository.parent().unwrap();
     let run = Run::of(ground.world.check(&repository, "3s", &["--writes", "--format", "json"]), PATIENCE);
     assert!(run.status.success(), "{run:?}");
     let report = run.json();
@@ -254,10 +258,7 @@ fn a_signal_ends_a_check_that_writes_on_a_mount_that_hangs() {
         return;
     }
     let ground = Ground::new();
-    let above = ground.mount.path().join("above");
-    fs::create_dir(&above).unwrap();
-    let repository = ground.world.make("make_repo.sh", "plain", &above).unwrap().places.remove(0);
-    ground.mount.hang("above/.rehome-bench-*/work/**", &[Call::Create, Call::Mkdir]).unwrap();
+    let repository = ground.repository_beside_which_writes_hang();
     let mut command = ground.world.check(&repository, "60s", &["--writes", "--rounds", "3", "--format", "json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     assert!(ground.mount.wait_for_hung(1, PATIENCE));

@@ -40,9 +40,7 @@ struct Ground {
 impl Ground {
     fn new() -> Ground {
         let world = World::new();
-        let options =
-            Options { subtype: Some("sshfs".to_owned()), fsname: Some("host:/srv".to_owned()), ..Options::default() };
-        let mount = SlowMount::new(&world.ground(), options).unwrap();
+        let mount = SlowMount::new(&world.ground(), Options::like_a_network()).unwrap();
         Ground { mount, world }
     }
 

@@ -3,7 +3,6 @@
 //! The answer comes from the mount and its class. Only with `--writes` is anything measured: there is no work of the
 //! repository's own to time, and small files in a scratch directory are the nearest thing to a checkout.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -13,11 +12,10 @@ use super::worker::{Check, incomplete, nearest_existing, toolchain_of};
 use crate::advise::advise_before_clone;
 use crate::commands::supervise::{Told, emit};
 use crate::error::{Error, printable};
-use crate::facts::{Facts, ToolchainFacts};
+use crate::facts::ToolchainFacts;
 use crate::report::Report;
 use crate::rules::RuleSet;
 use crate::scan::filesystem::System;
-use crate::scan::git;
 
 /// Returns whether nothing is at a path, or an empty directory, so that something could be cloned to it.
 ///
@@ -52,28 +50,14 @@ impl Check<'_> {
             ));
         }
         let location = system.locate_nearest(path)?;
-        let toolchain = self.args.primary.map(|side| ToolchainFacts {
+        let mut report = self.first_report(system, None, &location);
+        report.facts.toolchain = self.args.primary.map(|side| ToolchainFacts {
             primary: toolchain_of(side),
             confidence: 1.0,
             overridden_by: Some("--primary".to_owned()),
             committed: None,
         });
-        let mut report = self.report_on(Facts {
-            platform: system.platform.platform,
-            site: location.site.clone(),
-            target: None,
-            repo: None,
-            git: git::find(),
-            toolchain,
-            measure: BTreeMap::new(),
-            hazards: None,
-        });
-        report.notes.clone_from(&location.notes);
-        let target = if location.is_target && self.args.target.is_none() {
-            None
-        } else {
-            self.target(system, &location, &mut report)?
-        };
+        let target = self.target(system, &location, &mut report)?;
         report.complete = true;
         self.advise(&mut report, rules);
         // The answer should the mount hang while it is tried.

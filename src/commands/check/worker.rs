@@ -80,10 +80,9 @@ impl Check<'_> {
         };
         let location = system.locate(&profile.worktree)?;
         self.access.add_calls(location.calls_in_place);
-        let mut report = self.first_report(&system, &profile, &location);
+        let mut report = self.first_report(&system, Some(&profile), &location);
         self.interrupt.check()?;
-        let is_native = location.is_target && self.args.target.is_none();
-        let target = if is_native { None } else { self.target(&system, &location, &mut report)? };
+        let target = self.target(&system, &location, &mut report)?;
         let observations = self.gather(&rules, &profile, &mut report);
         if self.args.run.is_empty()
             && let Some(index) = &mut profile.index
@@ -162,7 +161,8 @@ impl Check<'_> {
         observations
     }
 
-    /// Chooses where the copy goes and returns an existing directory there.
+    /// Chooses where the copy goes and returns an existing directory there; `None` where the place itself is as good as
+    /// any other, unless the user named one.
     ///
     /// In a container there may be no place at all; what to do then does not depend on figures, so the run goes on
     /// without a copy. Everywhere else, and for a place that the user named, the refusal ends the run.
@@ -172,6 +172,9 @@ impl Check<'_> {
         location: &Location,
         report: &mut Report,
     ) -> Result<Option<PathBuf>, Error> {
+        if location.is_target && self.args.target.is_none() {
+            return Ok(None);
+        }
         let request = TargetRequest::new(self.args.target.as_deref(), &self.args.target_fs, Some(location));
         match choose_target(system, &request) {
             Ok(target) => {
@@ -187,30 +190,25 @@ impl Check<'_> {
         }
     }
 
-    /// Returns a report with what scanning alone tells.
-    fn first_report(&self, system: &System, profile: &RepoProfile, location: &Location) -> Report {
-        let mut report = self.report_on(Facts {
-            platform: system.platform.platform,
-            site: location.site.clone(),
-            target: None,
-            repo: Some(profile.facts.clone()),
-            git: git::find(),
-            toolchain: None,
-            measure: BTreeMap::new(),
-            hazards: None,
-        });
-        report.notes = profile.notes.iter().chain(&location.notes).cloned().collect();
-        report
-    }
-
     /// Returns the time since the check began, in seconds.
     pub(super) fn elapsed_s(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// Returns a report in which nothing but facts is known.
-    pub(super) fn report_on(&self, facts: Facts) -> Report {
+    /// Returns a report with what scanning alone tells; without a repository where there is none yet.
+    pub(super) fn first_report(&self, system: &System, profile: Option<&RepoProfile>, location: &Location) -> Report {
         let count = self.access.count();
+        let facts = Facts {
+            platform: system.platform.platform,
+            site: location.site.clone(),
+            target: None,
+            repo: profile.map(|profile| profile.facts.clone()),
+            git: git::find(),
+            toolchain: None,
+            measure: BTreeMap::new(),
+            hazards: None,
+        };
+        let scanned = profile.map_or(&[][..], |profile| &profile.notes);
         Report {
             schema_version: SCHEMA_VERSION,
             rehome_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -221,7 +219,7 @@ impl Check<'_> {
             hazards: Vec::new(),
             recommendation: None,
             tune: Vec::new(),
-            notes: Vec::new(),
+            notes: scanned.iter().chain(&location.notes).cloned().collect(),
             cost: Cost {
                 wall_s: self.elapsed_s(),
                 scan_calls_in_place: count.calls,

@@ -55,6 +55,14 @@ pub(crate) struct Options {
     pub(crate) mount_point: Option<PathBuf>,
 }
 
+impl Options {
+    /// A mount that looks like sshfs, so like a network mount to the rules.
+    #[allow(dead_code, reason = "each test uses its own part")]
+    pub(crate) fn like_a_network() -> Options {
+        Options { subtype: Some("sshfs".to_owned()), fsname: Some("host:/srv".to_owned()), ..Options::default() }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
